@@ -12,8 +12,8 @@ import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.core.operation import WHOLE, Operation, Remaining
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
+from connectctl.ops.operations.operation import WHOLE, Operation, Remaining
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session

@@ -14,9 +14,9 @@ from connectctl.cli.plan_file import check_fresh
 from connectctl.cli.views.operations import view_of
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.operation import WHOLE, Access, Operation, Planned, Remaining, Undone
 from connectctl.ops.core.plan import Outcome, Plan
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
+from connectctl.ops.operations.operation import WHOLE, Access, Operation, Planned, Remaining, Undone
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions

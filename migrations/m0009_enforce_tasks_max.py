@@ -25,9 +25,9 @@ from connectctl.migrations.registry import (
     Observed,
     Status,
 )
-from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.tasks_max import remedies
+from connectctl.ops.operations.tasks_max.observe import Release
 from connectctl.ops.operations.tasks_max.remedies import RemedyChoice
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.runs import LoadedRun

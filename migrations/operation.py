@@ -11,12 +11,12 @@ from connectctl.migrations.planning import plan_request, plan_rollback
 from connectctl.migrations.registry import named
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.journal import RunState
-from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.step import Step, to_data
 from connectctl.ops.operations.connectors.steps import restarts_instead
 from connectctl.ops.operations.offsets import sources
+from connectctl.ops.operations.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand

@@ -8,6 +8,6 @@ from typing import Any
 
 from connectctl.migrations.operation import Upgrade
 from connectctl.ops import registry
-from connectctl.ops.core.operation import Operation
+from connectctl.ops.operations.operation import Operation
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {**registry.OPERATIONS, Upgrade.name: Upgrade()}

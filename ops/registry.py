@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from connectctl.ops.core.operation import Operation
 from connectctl.ops.operations.cluster import logger_operations
 from connectctl.ops.operations.connectors import cure_operation, state_operations
 from connectctl.ops.operations.connectors.config import operations as configurations
 from connectctl.ops.operations.fencing import operation as fence
 from connectctl.ops.operations.offsets import operations as offsets
+from connectctl.ops.operations.operation import Operation
 from connectctl.ops.operations.streams_upgrade import fencing
 from connectctl.ops.operations.streams_upgrade import steps as streams
 from connectctl.ops.operations.tasks_max import remedies

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli import main
-from connectctl.ops.checks.connector_config import config_file, strimzi
-from connectctl.ops.config import context_file
+from connectctl.ops.config import connector_file as config_file
+from connectctl.ops.config import context_file, strimzi
 from connectctl.ops.task_runtime.job import job_file
 from documentation import PAGES, ROOT, Block, blocks, commands, name
 from sources import FILES, below

@@ -136,32 +136,58 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     assert found(FILES, at_once) == {}
 
 
+FOUNDATION = ("core.errors", "core.finding", "core.rule", "core.rule_docs")
+"""Errors and findings: every package may import them. They mask secrets, and name a missing right."""
 PACKAGES = {
-    "audit": "connect core kafka task_runtime",
-    "checks": "clients config connect core kafka operations",
+    "config": "",
+    "kafka": "config",
+    "connect": "config kafka",
+    "core": "config kafka",
     "clients": "config connect core kafka",
-    "config": "core",
-    "connect": "config core kafka",
-    "core": "clients config kafka",
-    "jobs": "audit clients connect core kafka operations task_runtime",
-    "kafka": "config core",
-    "operations": "checks clients config connect core kafka",
+    "connector_config": "clients config connect core kafka",
+    "operations": "clients config connect connector_config core kafka",
+    "checks": "clients config connect connector_config core kafka operations",
     "sandbox": "clients config connect core kafka",
-    "task_runtime": "checks clients config connect core kafka operations",
+    "task_runtime": "clients config connect connector_config core kafka operations",
+    "audit": "connect kafka task_runtime",
+    "jobs": "audit clients connect kafka operations task_runtime",
 }
-"""The packages of ``ops`` that each of them imports, types included. ``core`` knows types of clients
-alone; ``operations`` have configurations judged by ``checks``, which read the state that operations
-observe.
+"""The packages of ``ops`` that each of them imports, types included; ``FOUNDATION`` is not counted.
+
+Each package imports only packages above it in this table.
 """
 
 
+def _packages_of(path: Path) -> set[str]:
+    """Return the packages of ``ops`` that a module imports, without ``FOUNDATION``."""
+    names = (m.removeprefix("connectctl.ops.") for m in imports(path) if ".ops." in m)
+    return {each.split(".")[0] for each in names if not each.startswith(FOUNDATION)}
+
+
 def test_a_package_imports_only_the_packages_that_are_known() -> None:
-    drawn: dict[str, set[str]] = {package: set() for package in PACKAGES}
-    for package in PACKAGES:
-        for path in below(f"ops/{package}"):
-            parts = (m.split(".") for m in imports(path) if m.startswith("connectctl.ops."))
-            drawn[package] |= {part[2] for part in parts if part[2] != package}
+    drawn = {
+        package: set[str]().union(*map(_packages_of, below(f"ops/{package}"))) - {package}
+        for package in PACKAGES
+    }
     assert {package: " ".join(sorted(names)) for package, names in drawn.items()} == PACKAGES
+
+
+def test_no_package_is_left_out_of_the_table() -> None:
+    assert {p.parent.name for p in (ROOT / "ops").glob("*/__init__.py")} == set(PACKAGES)
+
+
+def test_packages_are_layers() -> None:
+    lower: set[str] = set()
+    for package, imported_packages in PACKAGES.items():
+        assert set(imported_packages.split()) <= lower, package
+        lower.add(package)
+
+
+def test_errors_and_findings_import_little() -> None:
+    for each in FOUNDATION:
+        found = set(imports(ROOT / "ops" / f"{each.replace('.', '/')}.py"))
+        ours = {m.removeprefix("connectctl.ops.") for m in found if ".ops." in m}
+        assert ours <= {"config.masking", "kafka.acls", *FOUNDATION}, each
 
 
 KNOWN = {

@@ -17,9 +17,9 @@ from connectctl.cli.output import terminal
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.finding import Finding
+    from connectctl.ops.operations.tasks_max.observe import Release, TaskSet, TasksSeen
 
 app = command_group("Check connectors against tasks.max.")
 
@@ -54,9 +54,9 @@ def check(
     or above; 1: at least one.
     """
     from connectctl.ops.checks.tasks_max import rules
-    from connectctl.ops.checks.tasks_max.forecast import horizon
-    from connectctl.ops.checks.types import finding_of
     from connectctl.ops.core.rule import check
+    from connectctl.ops.core.unseen import finding_of
+    from connectctl.ops.operations.tasks_max.forecast import horizon
 
     asked = output_findings.release(for_version)
     seen = _observe(ctx.obj)
@@ -74,8 +74,8 @@ def check(
 
 
 def _observe(session: Session) -> TasksSeen:
-    from connectctl.ops.checks.tasks_max.observe import tasks_of_cluster, tasks_of_workers
     from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.tasks_max.observe import tasks_of_cluster, tasks_of_workers
 
     settings = session.settings
     if settings.get("rest") and not settings.get("bootstrap_servers"):
@@ -127,7 +127,7 @@ def _versions(seen: TasksSeen) -> str:
 
 
 def _row(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> list[str]:
-    from connectctl.ops.checks.tasks_max.forecast import on_present_workers, on_release
+    from connectctl.ops.operations.tasks_max.forecast import on_present_workers, on_release
 
     enforce = {True: "yes", False: "no", None: "?"}[tasks.enforce]
     return [
@@ -169,7 +169,7 @@ def _as_json(seen: TasksSeen, release: Release | None) -> dict[str, Any]:
 
 
 def _worker_json(worker: Worker) -> dict[str, Any]:
-    from connectctl.ops.checks.tasks_max.observe import enforces, release_of
+    from connectctl.ops.operations.tasks_max.observe import enforces, release_of
 
     release = release_of(worker)
     return {
@@ -180,7 +180,7 @@ def _worker_json(worker: Worker) -> dict[str, Any]:
 
 
 def _set_json(tasks: TaskSet, seen: TasksSeen, release: Release | None) -> dict[str, Any]:
-    from connectctl.ops.checks.tasks_max.forecast import on_present_workers, on_release
+    from connectctl.ops.operations.tasks_max.forecast import on_present_workers, on_release
 
     connector = tasks.health.connector
     return {

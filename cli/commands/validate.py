@@ -16,9 +16,9 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.checks.connector_config.config_file import Given
-    from connectctl.ops.checks.offline import Known, Report
-    from connectctl.ops.checks.types import Validation
+    from connectctl.ops.config.connector_file import Given
+    from connectctl.ops.connector_config.report import Known, Report
+    from connectctl.ops.connector_config.subject import Validation
     from connectctl.ops.core.finding import Finding
 
 NOT_VALIDATED = 5
@@ -67,17 +67,17 @@ def validate(
     what fails later. Exit code 0: no finding of the severity of --fail-on or above; 1: at least
     one; 2: a file cannot be read; 5: no worker of the cluster has validated a configuration.
     """
-    from connectctl.ops.checks import offline as offline_checks
-    from connectctl.ops.checks.types import Goal
     from connectctl.ops.clients.secrets import reveal
+    from connectctl.ops.connect.goal import Goal
+    from connectctl.ops.connector_config import report
     from connectctl.ops.operations.connectors.config.files import read
 
     release = output_findings.release(for_version)
     given = read(file, None if offline else reveal)
     known = None if offline else _read_cluster(ctx.obj, given)
-    found = offline_checks.report(given, Goal(for_), known, release)
+    found = report.report(given, Goal(for_), known, release)
     findings = output_findings.kept(found.findings, options.ignore)
-    configurations = [dict(offline_checks.as_json(each)) for each in found.verdicts]
+    configurations = [dict(report.as_json(each)) for each in found.verdicts]
     data = {"for": for_, "offline": known is None, "configurations": configurations}
     output_findings.emit_report(
         "Validation",
@@ -95,8 +95,8 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
     """Read the facts of the cluster; None if none is configured. An unreachable cluster is
     reported, not an error.
     """
-    from connectctl.ops.checks.offline import WORKERS, Known
-    from connectctl.ops.checks.types import Unseen
+    from connectctl.ops.connector_config.report import WORKERS, Known
+    from connectctl.ops.core.unseen import Unseen
 
     if not session.settings.get("rest") and not session.settings.get("bootstrap_servers"):
         return None
@@ -113,7 +113,7 @@ def _read_cluster(session: Session, given: Sequence[Given]) -> Known | None:
 
 
 def _known(session: Session, given: Sequence[Given]) -> Known:
-    from connectctl.ops.checks.offline import observe_cluster
+    from connectctl.ops.operations.connectors.config.cluster_facts import observe_cluster
 
     brokers = session.settings.get("bootstrap_servers")
     group = session.group() if brokers else None

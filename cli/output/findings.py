@@ -18,7 +18,7 @@ from connectctl.cli.output.sanitize import in_xml
 from connectctl.ops.core.finding import Finding, Severity
 
 if TYPE_CHECKING:
-    from connectctl.ops.checks.tasks_max.observe import Release
+    from connectctl.ops.operations.tasks_max.observe import Release
 
 RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -27,7 +27,7 @@ _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.
 
 def release(text: str | None) -> Release | None:
     """Parse ``--for-version``, None if not given. Raises ``BadInput`` if it is not a release."""
-    from connectctl.ops.checks.tasks_max.observe import Release
+    from connectctl.ops.operations.tasks_max.observe import Release
 
     return None if text is None else Release.parse(text)
 

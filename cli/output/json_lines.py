@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from connectctl.cli.output.sanitize import in_json
+from connectctl.ops.config.json_text import compact_encoder, spaced
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
@@ -20,11 +21,7 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
     """Yield JSON with one line per member, and one per item of a list of objects: fast to write,
     easy to diff.
     """
-    encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-
-    def encode(value: Any) -> str:
-        return in_json(encoder(value))
-
+    encode = _encode
     yield "{\n"
     last = len(envelope) - 1
     for n, (name, value) in enumerate(envelope.items()):
@@ -38,6 +35,22 @@ def json_lines(envelope: Mapping[str, Any]) -> Iterator[str]:
         else:
             yield f"  {encode(name)}: {encode(value)}{end}"
     yield "}\n"
+
+
+_encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def _encode(value: Any) -> str:
+    return in_json(_encoder(value))
+
+
+def _encode_of_many(value: Any) -> str:
+    """Return the JSON of one of many items. Numbers of these are numbers of JSON."""
+    quick = compact_encoder()
+    try:
+        return in_json(spaced(quick(value))) if quick else _encode(value)
+    except ValueError:  # lone surrogates
+        return _encode(value)
 
 
 class Each(list[Any]):
@@ -67,8 +80,10 @@ def _items(items: list[Any], encode: Callable[[Any], str]) -> Iterator[str]:
             start = f"{head[:-1]}, " if len(item) > 1 else "{"
             yield f"{end}    {start}{encode(listed)}: [\n"
             inner = ""
-            for part in item[listed]:
-                yield f"{inner}      {encode(part)}"
+            parts = item[listed]
+            encode_part = _encode_of_many if isinstance(parts, Each) else encode
+            for part in parts:
+                yield f"{inner}      {encode_part(part)}"
                 inner = ",\n"
             yield "\n    ]}"
         end = ",\n"

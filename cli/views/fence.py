@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.operation import Planned
     from connectctl.ops.core.plan import Result
     from connectctl.ops.operations.fencing.steps import FenceContext
+    from connectctl.ops.operations.operation import Planned
 
 MOST_ROWS = 40
 """Rows of a plan shown before confirmation; --dry-run shows all."""

@@ -18,9 +18,9 @@ from connectctl.ops.operations.sink_offsets.planning import GroupChanges
 
 if TYPE_CHECKING:
     from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.operation import Planned
     from connectctl.ops.core.plan import Result
     from connectctl.ops.core.step import Step
+    from connectctl.ops.operations.operation import Planned
 
 SHOWN = 20
 """The most records or offsets shown of a plan; all are in ``-o json``."""

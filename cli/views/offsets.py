@@ -77,13 +77,15 @@ def _offset(entry: SourceOffset) -> dict[str, Any]:
 def _side(side: StoredOffset | None) -> dict[str, Any] | None:
     if side is None:
         return None
-    data = {
+    data: dict[str, Any] = {
         "offset": side.offset,
         "timestamp": None if side.timestamp is None else _time(side.timestamp),
         "kafkaPartition": side.kafka_partition,
         "kafkaOffset": side.kafka_offset,
     }
-    return data | ({"unreadable": side.raw} if side.problem else {})
+    if side.problem:
+        data["unreadable"] = side.raw
+    return data
 
 
 def _time(milliseconds: int) -> str:

@@ -10,7 +10,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import S
 
 if TYPE_CHECKING:
     from connectctl.cli.output.terminal import Output
-    from connectctl.ops.core.operation import Planned
+    from connectctl.ops.operations.operation import Planned
 
 
 class SweepView(View):

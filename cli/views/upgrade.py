@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from connectctl.cli.output.terminal import Output
     from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.operation import Planned
     from connectctl.ops.core.plan import Result
     from connectctl.ops.core.step import Step
+    from connectctl.ops.operations.operation import Planned
 
 
 class UpgradeView(View):

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.checks.acls.principals import Principals
-    from connectctl.ops.checks.tasks_max.observe import Release
-    from connectctl.ops.checks.types import Goal
     from connectctl.ops.clients.protocols import Clients
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.roll_state import RollState
+    from connectctl.ops.connect.goal import Goal
     from connectctl.ops.operations.cluster.observe import ClusterView
+    from connectctl.ops.operations.tasks_max.observe import Release
+    from connectctl.ops.operations.upgrade.roll_state import RollState
 
 
 def check_run(

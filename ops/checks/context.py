@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
-from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import (
     AclReads,
     BrokerReads,
@@ -22,10 +21,10 @@ from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector
-from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.observe import ClusterView
@@ -33,6 +32,7 @@ from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from connectctl.ops.operations.fencing.observe import FencingSources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
+from connectctl.ops.operations.upgrade.roll_state import RollState
 
 PATIENCE = 5.0
 """Seconds to wait for open transactions on the internal topics."""

@@ -19,10 +19,6 @@ from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Principals
 from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
-from connectctl.ops.checks.connector_config import rules as config_rules
-from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.observe import Subject
-from connectctl.ops.checks.connector_config.override_rules import POLICY
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.context import CheckContext
@@ -31,19 +27,23 @@ from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
-from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
-from connectctl.ops.checks.tasks_max.observe import Release
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Goal, Unseen, finding_of, unseen_by
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import roll_rules
 from connectctl.ops.checks.workers import rules as worker_rules
 from connectctl.ops.checks.workers.observe import WorkersSeen
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config import evaluation, validations
+from connectctl.ops.connector_config.override_rules import POLICY
+from connectctl.ops.connector_config.subject import Subject
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen, finding_of, unseen_by
+from connectctl.ops.operations.tasks_max import observe as tasks_max_observe
+from connectctl.ops.operations.tasks_max.observe import Release
 
 Reports = Iterable["Finding | Unseen"]
 
@@ -126,7 +126,7 @@ def _configurations(run: CheckRun) -> Reports:
             supports=supports,
             named_servers=context.edges.named_servers,
         )
-        yield from config_rules.evaluate(subject).findings
+        yield from evaluation.evaluate(subject).findings
 
 
 def _offset_stores(run: CheckRun) -> Reports:

@@ -8,7 +8,7 @@ like any other error, and never reach the interpreter's limits.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -55,6 +55,52 @@ def checker(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
     if library is None:
         return _refuse, ValueError
     return library.json.Decoder(kind).decode, library.MsgspecError
+
+
+def decode_together(kind: Any, texts: Sequence[bytes], start: bytes) -> list[Any] | None:
+    """Return the values of many texts, decoded at once; None unless each text is one value of the
+    type ``kind``.
+
+    ``start`` is the bracket that each text must begin with. ``kind`` must have this bracket nowhere
+    but at its beginning: then a line that begins with it is the beginning of a value, so that as
+    many values as lines are one value in each line.
+    """
+    quick, refused = _lines_decoder(kind)
+    text = b"\n".join(texts)
+    ends = len(texts) - 1
+    if text.count(b"\n") != ends or text.count(b"\n" + start) != ends:
+        return None
+    if not text.startswith(start):
+        return None
+    try:
+        values: list[Any] = quick(text)
+    except (refused, ValueError, RecursionError):
+        return None
+    return values if len(values) == len(texts) else None
+
+
+@cache
+def _lines_decoder(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
+    library = _library()
+    if library is None:
+        return _refuse, ValueError
+    return library.json.Decoder(kind).decode_lines, library.MsgspecError
+
+
+@cache
+def compact_encoder() -> Callable[[Any], bytes] | None:
+    """Return msgspec's encoder, which writes no white space; None without msgspec.
+
+    It raises ``ValueError`` for text that is not Unicode, and writes null for NaN and infinity.
+    """
+    library = _library()
+    return library.json.Encoder().encode if library else None
+
+
+def spaced(compact: bytes) -> str:
+    """Return what ``compact_encoder`` wrote with the white space of ``json.dumps``."""
+    text: bytes = _library().json.format(compact, indent=0)
+    return text.decode()
 
 
 def _refuse(text: bytes) -> NoReturn:

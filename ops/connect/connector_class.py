@@ -1,5 +1,5 @@
-"""Facts that follow from a connector's configuration alone: source or sink, and values that are
-references.
+"""Facts that follow from a connector's configuration alone: source or sink, target topics, and
+values that are references.
 """
 
 from __future__ import annotations
@@ -13,6 +13,15 @@ literal text.
 """
 _SOURCES = ("io.debezium.connector.", "org.apache.kafka.connect.mirror.Mirror")
 _NOT_SOURCES = ("io.debezium.connector.jdbc.",)
+_NO_TARGETS = (
+    "offsets.storage.",
+    "errors.",
+    "transforms.",
+    "predicates.",
+    "producer.",
+    "consumer.",
+    "admin.",
+)
 
 
 def has_reference(value: str) -> bool:
@@ -36,3 +45,14 @@ def kind_of(config: Mapping[str, str | None]) -> str | None:
         return "source"
     sink = "topics" in config or "topics.regex" in config
     return "sink" if sink and "offsets.storage.topic" not in config else None
+
+
+def configured_topics(config: Mapping[str, str]) -> frozenset[str]:
+    """Return the target topics that a source connector's configuration names, by the names of
+    properties.
+    """
+    found: set[str] = set()
+    for name, value in config.items():
+        if name.rsplit(".", 1)[-1] in ("topic", "topics") and not name.startswith(_NO_TARGETS):
+            found |= {part.strip() for part in value.split(",") if part.strip()}
+    return frozenset(found)

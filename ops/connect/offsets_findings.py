@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.last_commit import Commits, Side, age_difference, last_commit
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_order, java_map
@@ -186,7 +186,7 @@ def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
 
     The test is cheap: the members are compared as sets, for which 1 and 1.0 are equal.
     """
-    if _all_differ([entry.key.partition or {} for entry in offsets]):
+    if _all_differ([entry.key for entry in offsets]):
         return []
     groups: dict[object, list[SourceKey]] = {}
     for entry in offsets:
@@ -198,18 +198,16 @@ def _suspects(offsets: Sequence[SourceOffset]) -> list[list[SourceKey]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _all_differ(partitions: Sequence[dict[str, Any]]) -> bool:
-    """Return True if no two partitions have equal members; False may mean that it is unknown.
+def _all_differ(keys: Sequence[SourceKey]) -> bool:
+    """Return True if no two keys mean the same source partition; False may mean that it is unknown.
 
-    The comparison is fast where members of the same names have the same order.
+    Connect's spelling of a source partition depends on the order of its members alone: keys in it
+    differ if members of the same names have the same order.
     """
-    orders = set(map(tuple, partitions))
-    if len(orders) > len(set(map(frozenset, orders))):
+    if not all(key.spelled_as_connect for key in keys):
         return False
-    try:
-        return len(set(map(tuple, map(dict.items, partitions)))) == len(partitions)
-    except TypeError:  # a nested object or array
-        return False
+    orders = {tuple(key.partition or ()) for key in keys}
+    return len(orders) == len(set(map(frozenset, orders)))
 
 
 def _lost(name: str, first: SourceOffset, count: int) -> Finding:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from connectctl.ops.config.json_text import checker, msgspec_json
+from connectctl.ops.config.json_text import checker, compact_encoder, decode_together, msgspec_json
 
 
 class TooLarge(ValueError):
@@ -36,16 +36,11 @@ def _finite(text: str) -> float:
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_AMBIGUOUS = re.compile(rb"[\s\\\xf0-\xf4]|[:,\[]-?(?:\d+[.eE]|0\d)|[:,\[]-0")
-"""White space, escapes, characters that Jackson escapes, and numbers with several spellings;
-without them a key has one spelling only.
-"""
 _PLAIN_OWNERS = re.compile(rb'^(?:\["([^"\\\n]*)")?', re.MULTILINE)
 """At the beginning of each line, the connector of a key without escapes."""
 _JACKSONS = re.compile("\\\\.[0-9a-f]{0,4}|[\ud800-\udfff\U00010000-\U0010ffff]")
 """Escapes, and characters beyond 16 bits, which Jackson writes as two escapes."""
 
-_SIMPLE, _WHOLE = frozenset({str, bool, type(None)}), frozenset({str, bool, type(None), int})
 _NESTED = frozenset({dict, list})
 
 
@@ -97,9 +92,11 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
     """
     if raw is None:
         return "it has no key"
+    if plain := _plain_keys([raw]):
+        return plain[0]
     try:
         text = raw.decode()
-        data, trailing = decode_json(text)
+        data, _ = decode_json(text)
     except (ValueError, RecursionError):
         return "its key is not JSON"
     if not isinstance(data, list):
@@ -111,13 +108,47 @@ def parse_key(raw: bytes | None) -> SourceKey | str:
         return "its key does not begin with a connector's name"
     if partition is not None and not isinstance(partition, dict):
         return "its source partition is not a JSON object"
-    if not trailing and _is_plain(raw, partition):
-        return SourceKey(connector, partition, text)
-    ambiguous = trailing or _AMBIGUOUS.search(raw) is not None
     nested = partition is not None and holds_nested(partition)
-    return SourceKey(
-        connector, partition, text, not ambiguous or connect_json(data) == text, nested
-    )
+    return SourceKey(connector, partition, text, _is_spelled_as_connect(data, text), nested)
+
+
+def _is_spelled_as_connect(data: Any, text: str) -> bool:
+    try:
+        return connect_json(data) == text
+    except RecursionError:
+        return False
+
+
+TOGETHER = 1024
+"""Keys that are decoded together; if one of them is not plain, they are parsed one by one."""
+_PLAIN_KEY = tuple[str, dict[str, str | int | bool | None] | None]
+
+
+def parse_keys(raws: Sequence[bytes | None]) -> Iterator[SourceKey | str]:
+    """Yield ``parse_key`` of each key; plain ones are decoded together."""
+    for start in range(0, len(raws), TOGETHER):
+        some = raws[start : start + TOGETHER]
+        yield from _plain_keys(some) or map(parse_key, some)
+
+
+def _plain_keys(raws: Sequence[bytes | None]) -> list[SourceKey] | None:
+    """Return the keys if all of them are spelled as Connect does, in ASCII, without escapes and
+    anything nested; None if they are not, or without msgspec.
+    """
+    if None in raws:
+        return None
+    texts = cast("Sequence[bytes]", raws)
+    found = decode_together(_PLAIN_KEY, texts, b"[")
+    encode = compact_encoder()
+    if found is None or encode is None:
+        return None
+    text = b",".join(texts)
+    if not text.isascii() or b"\\" in text or encode(found) != b"[%b]" % text:
+        return None
+    return [
+        SourceKey(connector, partition, key.decode())
+        for (connector, partition), key in zip(found, texts, strict=True)
+    ]
 
 
 @cache
@@ -136,16 +167,6 @@ def connector_of(raw: bytes | None) -> str | None:
     except (refused, ValueError, RecursionError):
         key = parse_key(raw)
         return key.connector if isinstance(key, SourceKey) else None
-
-
-def _is_plain(raw: bytes, partition: dict[str, Any] | None) -> bool:
-    """Return whether ``raw`` has one spelling only and nothing nested; False may mean that it is
-    unknown.
-    """
-    if not raw.isascii() or b"\\" in raw or raw.split(None, 1) != [raw]:
-        return False
-    kinds = frozenset(map(type, partition.values())) if partition else _SIMPLE
-    return kinds <= _SIMPLE or (kinds <= _WHOLE and b"-0" not in raw)
 
 
 def owner_of(raw: bytes | None) -> bytes:

@@ -10,12 +10,12 @@ absent offset to both: the KIP falls back to the global topic, the worker reads 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectctl.ops.config.json_text import checker
+from connectctl.ops.config.json_text import checker, decode_together
 from connectctl.ops.connect.offset_rules import nested_problem
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
@@ -109,9 +109,34 @@ def read_offset(record: ConsumerRecord) -> StoredOffset:
     return StoredOffset(None, *position, why, text)
 
 
+_FLAT = dict[str, str | int | float | bool | None]
+
+
+def read_offsets(records: Sequence[ConsumerRecord | None]) -> list[StoredOffset | None]:
+    """Return ``read_offset`` of each record, None without one; flat offsets are decoded
+    together.
+    """
+    texts = [record.value for record in records if record is not None and record.value is not None]
+    values = decode_together(_FLAT, texts, b"{") if texts else []
+    if values is None:
+        return [None if record is None else read_offset(record) for record in records]
+    left = iter(values)
+    return [
+        None
+        if record is None
+        else StoredOffset(
+            None if record.value is None else next(left),
+            record.timestamp,
+            record.partition,
+            record.offset,
+        )
+        for record in records
+    ]
+
+
 @cache
 def _quick_offset() -> tuple[Callable[[bytes], Any], type[Exception]]:
-    return checker(dict[str, str | int | float | bool | None])
+    return checker(_FLAT)
 
 
 def problem_of(record: ConsumerRecord) -> str | None:
@@ -132,10 +157,12 @@ def effective(
     """Return the offset by KIP-618 and its origin. An unreadable dedicated value hides the global
     one.
     """
-    for side, origin in ((dedicated, "dedicated"), (global_, "global")):
-        if side is not None and not side.tombstone:
-            return side.offset, origin if side.problem is None else "none"
-    return None, "none"
+    side, origin = global_, "global"
+    if dedicated is not None and not dedicated.tombstone:
+        side, origin = dedicated, "dedicated"
+    if side is None or side.offset is None:
+        return None, "none"
+    return side.offset, origin
 
 
 def worker_reads(

@@ -1,9 +1,9 @@
 """A leader's round of zombie fencing: its duration, and whether it can end in time. Pure.
 
 ``Admin.fenceProducers`` sends the ids of one coordinator one by one, with the retry back-off
-between them although nothing failed (measured on 4.3.1; ``AdminApiDriver`` since 3.7 doubles it
-from ``retry.backoff.ms`` to ``retry.backoff.max.ms``). The leader gives the round 90 s; a follower
-gives a request that it forwards 30 s.
+between them although nothing failed (measured on 4.3.1). ``AdminApiDriver`` doubles it since 3.7
+from ``retry.backoff.ms`` to ``retry.backoff.max.ms``; before, all pauses are the first one. The
+leader gives the round 90 s; a follower gives a request that it forwards 30 s.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connectctl.ops.config.numbers import whole_number
+from connectctl.ops.connect.release import older
 from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
 
@@ -24,6 +25,7 @@ FIRST_BACKOFF, LONGEST_BACKOFF = (
 )
 CURE = {FIRST_BACKOFF: "10", LONGEST_BACKOFF: "10"}
 """The overrides with which 200 ids took 0.94 s instead of 3 minutes."""
+_GROWS_SINCE = (3, 7, 0)
 SLOW = 3.0
 """Seconds that a round may take before it is reported."""
 
@@ -32,26 +34,35 @@ SLOW = 3.0
 class Backoff:
     """The admin client's retry back-off for a connector, in seconds: ``first``, doubling up to
     ``longest``.
+
+    ``versions`` are the workers'; none are known if it is empty. Of several versions the slower one
+    counts, because any of the workers may be the leader.
     """
 
     first: float = 0.1
     longest: float = 1.0
+    versions: Sequence[str] = ()
 
     @classmethod
-    def of(cls, config: Mapping[str, str]) -> Backoff:
+    def of(cls, config: Mapping[str, str], versions: Sequence[str] = ()) -> Backoff:
         """Return the back-off of a connector's admin client by its configuration, with Kafka's
         defaults.
         """
         first = _milliseconds(config.get(FIRST_BACKOFF), 100)
-        return cls(
-            first / 1000, max(first, _milliseconds(config.get(LONGEST_BACKOFF), 1000)) / 1000
-        )
+        longest = max(first, _milliseconds(config.get(LONGEST_BACKOFF), 1000))
+        return cls(first / 1000, longest / 1000, tuple(versions))
+
+    @property
+    def last(self) -> float:
+        """Return the longest pause that a round reaches."""
+        all_older = bool(self.versions) and all(older(v, _GROWS_SINCE) for v in self.versions)
+        return self.first if all_older else self.longest
 
     def seconds(self, ids: int) -> float:
         """Return the time for ``ids`` of one coordinator, which are fenced one after another."""
         return (
-            sum(min(self.longest, self.first * 2.0**k) for k in range(min(ids - 1, 64)))
-            + max(0, ids - 65) * self.longest
+            sum(min(self.last, self.first * 2.0**k) for k in range(min(ids - 1, 64)))
+            + max(0, ids - 65) * self.last
         )
 
 
@@ -88,7 +99,7 @@ class FencingRound:
         by the elapsed time.
         """
         if 0 < sum(self.left) < sum(self.ids):
-            return max(self.left) * self.backoff.longest
+            return max(self.left) * self.backoff.last
         return max(0.0, self.total - self.since)
 
 

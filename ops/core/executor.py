@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import (
@@ -29,11 +29,21 @@ from connectctl.ops.core.plan import Outcome, Result
 from connectctl.ops.kafka.visibility import not_authorized
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ClusterLock
+    from contextlib import AbstractContextManager
+
     from connectctl.ops.core.step import Step
 
 R = TypeVar("R", bound=RunContext)
 LEFT_OUT = "an earlier step failed"
+
+
+class Lock(Protocol):
+    """The lock that a run holds while its steps are executed: that of a Connect cluster."""
+
+    def held(
+        self, run: str, ours: Callable[[str], bool]
+    ) -> AbstractContextManager[Callable[[], None]]:
+        """Hold it as ``run``: see ``ClusterLock`` of ``ops/clients/protocols.py``."""
 
 
 def execute(
@@ -42,7 +52,7 @@ def execute(
     journal: Journal,
     run: Run,
     *,
-    lock: ClusterLock | None,
+    lock: Lock | None,
     on_step: Callable[[Step[R]], None] = lambda step: None,
     on_result: Callable[[Result], None] = lambda result: None,
     start: int = 0,

@@ -1,9 +1,11 @@
-"""``offsets show -o json`` beside a bare consumer of the same topic, in the same run; prints a
-ratio.
+"""``offsets show -o json`` beside a bare consumer of the same topic, in the same run; prints
+ratios.
 
     python tests/bench/offsets_show.py [--records 1000000] [--partitions 100000] [--runs 5]
+        [--python PYTHON]
 
-Both are whole processes, start-up included. The bare consumer is librdkafka's under Python,
+All are whole processes, start-up included. ``--python`` is the interpreter of another version,
+whose command runs in the same minutes. The bare consumer is librdkafka's under Python,
 read_committed, with its own defaults, in batches, and throws everything away. Runs alternate; the
 medians are compared.
 """
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from connectctl.ops.sandbox import cluster
 
@@ -68,15 +71,24 @@ def fill(bootstrap: str, topic: str, records: int, partitions: int) -> None:
     producer.flush()
 
 
-def measure(command: list[str]) -> tuple[float, float]:
-    """Seconds and megabytes (greatest resident size) of one run of ``command``."""
+class Measured(NamedTuple):
+    """What one run of a command took; ``megabytes`` is the greatest resident size."""
+
+    seconds: float
+    cpu: float
+    megabytes: float
+
+
+def measure(command: list[str]) -> Measured:
+    """What one run of ``command`` takes."""
     started = time.perf_counter()
     with Path(os.devnull).open("w") as nowhere:
         process = subprocess.Popen(command, stdout=nowhere)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 0, command
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+    seconds = time.perf_counter() - started
+    return Measured(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
 def main() -> None:
@@ -87,43 +99,40 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--python", help="interpreter of another version, measured as well")
     wish = parser.parse_args()
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = state
         sandbox = cluster.up(cluster.SandboxSpec(name="bench", workers=1))
         try:
             fill(sandbox.bootstrap_servers, "bench-offsets", wish.records, wish.partitions)
-            compare(sandbox, wish.records, wish.runs)
+            compare(sandbox, wish.records, wish.runs, wish.python)
         finally:
             cluster.down("bench")
 
 
-def compare(sandbox: cluster.Sandbox, records: int, runs: int) -> None:
-    """Alternate the two and print medians and their ratio."""
+def compare(sandbox: cluster.Sandbox, records: int, runs: int, python: str | None) -> None:
+    """Alternate the commands and print medians and their ratios."""
     bare = [sys.executable, "-c", BARE, sandbox.bootstrap_servers, "bench-offsets", str(records)]
-    ours = [
-        sys.executable,
-        "-m",
-        "connectctl.cli",
-        "--context",
-        "sandbox-bench",
-        "--offsets-topic",
-        "bench-offsets",
-    ]
-    ours += ["offsets", "show", "-o", "json"]
-    results: dict[str, list[tuple[float, float]]] = {"bare": [], "ours": []}
+    options = ["--context", "sandbox-bench", "--offsets-topic", "bench-offsets"]
+    show = ["-m", "connectctl.cli", *options, "offsets", "show", "-o", "json"]
+    commands = {"bare": bare, "ours": [sys.executable, *show]}
+    if python:
+        commands["other"] = [python, *show]
+    results: dict[str, list[Measured]] = {name: [] for name in commands}
     for _ in range(runs):
-        results["bare"].append(measure(bare))
-        results["ours"].append(measure(ours))
-    seconds = {name: statistics.median(s for s, _ in found) for name, found in results.items()}
-    memory = {name: max(m for _, m in found) for name, found in results.items()}
-    print(f"records {records:,}, runs {runs}")
-    for name in results:
+        for name, command in commands.items():
+            results[name].append(measure(command))
+    medians = {
+        name: Measured(*map(statistics.median, zip(*found, strict=True)))
+        for name, found in results.items()
+    }
+    print(f"records {records:,}, runs {runs}, load {os.getloadavg()[0]:.0f}")
+    for name, found in medians.items():
         print(
-            f"{name:5} {seconds[name]:6.2f} s   {memory[name]:6.0f} MB   "
-            f"{records / seconds[name]:12,.0f} records/s"
+            f"{name:5} {found.seconds:6.2f} s   cpu {found.cpu:6.2f} s   {found.megabytes:6.0f} MB"
+            f"   {found.seconds / medians['bare'].seconds:5.2f} x"
         )
-    print(f"ratio {seconds['ours'] / seconds['bare']:.2f}")
 
 
 if __name__ == "__main__":

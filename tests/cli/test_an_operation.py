@@ -15,9 +15,9 @@ from connectctl.migrations import operations
 from connectctl.ops import registry
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.journal import Journal, RunState
-from connectctl.ops.core.operation import Operation, Planned, Undone
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
+from connectctl.ops.operations.operation import Operation, Planned, Undone
 from fakes.changingworld import Killed
 from fakes.session import FakeSession
 from typer.testing import CliRunner, Result

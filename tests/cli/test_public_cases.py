@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.config_file import parse
+from connectctl.ops.config.connector_file import parse
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.operations.connectors.config import files as config_files
 from fakes.session import FakeSession

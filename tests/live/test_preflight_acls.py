@@ -18,10 +18,11 @@ from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import Acls, Action, Binding, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction

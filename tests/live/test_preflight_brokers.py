@@ -18,14 +18,15 @@ from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
-from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Operation, Resource
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition

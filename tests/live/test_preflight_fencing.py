@@ -16,11 +16,11 @@ from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect import config_topic
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE
 from connectctl.ops.core.rule import check

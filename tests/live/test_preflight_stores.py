@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import Producer
 from connectctl.ops.checks.offset_stores import rules
 from connectctl.ops.checks.offset_stores.observe import observe
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.offset_store import StoreMode, separate_store
 from connectctl.ops.core.rule import check
 from connectctl.ops.operations.connectors import observe as reading

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer
 from connectctl.cli.session import Session
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import rules as area
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, observe
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.rule import check
 from connectctl.ops.operations.cluster.observe import observe_cluster

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from connectctl.migrations.planning import plan_rollback
 from connectctl.migrations.registry import MigrationInput, named
-from connectctl.ops.checks.tasks_max.observe import TasksSeen
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput, Refused
@@ -21,6 +20,7 @@ from connectctl.ops.operations.offsets.changes import MergeOffsets
 from connectctl.ops.operations.offsets.planning import Changes, ConnectorState, current_states
 from connectctl.ops.operations.offsets.record_changes import RecordChange
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.tasks_max.observe import TasksSeen
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure, SettleTasks
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode

@@ -9,7 +9,7 @@ from typing import Any
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Block, Output
 from connectctl.cli.views import connectors
-from connectctl.ops.clients.protocols import KafkaReads
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
@@ -103,6 +103,7 @@ def _fencing_findings(
             written=_record_times(cluster.kafka, cluster.group, cluster.clients.named_topics),
             directory=seen.seen,
             workers=len(cluster.group.members),
+            versions=_versions(cluster.calls),
         )
         return [
             *gap_findings(seen.gaps),
@@ -110,6 +111,14 @@ def _fencing_findings(
         ]
     except ConnectctlError as e:
         return [fencing_diagnosis.unknown_finding(connector.name, e)]
+
+
+def _versions(calls: ConnectCalls) -> tuple[str, ...]:
+    """Return the versions of the workers; none if one of them does not report it."""
+    try:
+        return tuple(calls.get("/", url=url)["version"] for url in calls.urls)
+    except (ConnectctlError, KeyError):
+        return ()
 
 
 def _record_times(

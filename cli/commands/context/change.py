@@ -12,7 +12,7 @@ import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.session import SANDBOX, sandbox_file
-from connectctl.ops.config import context_edit, context_text, masking, paths, yaml_text
+from connectctl.ops.config import context_edit, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
@@ -143,7 +143,7 @@ def _write(
     _parsed(path, changed)
     if dry_run:
         # The file may contain secrets in plain text.
-        old, new = (context_text.masked_text(each).splitlines() for each in (text, changed))
+        old, new = (context_edit.masked_text(each).splitlines() for each in (text, changed))
         for line in difflib.unified_diff(old, new, str(path), str(path), n=1, lineterm=""):
             terminal.say(line)
     elif changed != text:

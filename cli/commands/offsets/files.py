@@ -187,8 +187,8 @@ def undo(ctx: typer.Context, run: RunArgument, options: OffsetOptions = OffsetOp
 
 def undo_offsets(session: Session, run: str, options: OffsetOptions) -> None:
     """Restore the offsets that a run saved. Raises ``Refused`` for a run that saved none."""
-    from connectctl.ops.core.operation import Undone
     from connectctl.ops.operations.offsets.operations import UndoOffsets
+    from connectctl.ops.operations.operation import Undone
     from connectctl.ops.registry import KINDS
 
     journal = session.journal()

@@ -9,7 +9,7 @@ import typer
 from connectctl.cli import completed_names
 from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group

@@ -14,8 +14,8 @@ from connectctl.cli.plan_file import read_plan
 from connectctl.cli.session import Session
 from connectctl.migrations.operations import OPERATIONS
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.operation import Operation
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.operation import Operation
 from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.job.saved_run import SavedRun
 from connectctl.ops.task_runtime.job.steps import OPERATION as RUN

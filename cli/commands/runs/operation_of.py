@@ -9,7 +9,7 @@ from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
-    from connectctl.ops.core.operation import Operation
+    from connectctl.ops.operations.operation import Operation
 
 
 def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any] | None:

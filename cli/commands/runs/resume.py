@@ -13,7 +13,6 @@ from connectctl.cli.options import ApplyOptions
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import Journal, Run, RunState
-from connectctl.ops.core.operation import Operation, Remaining
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
@@ -21,6 +20,7 @@ from connectctl.ops.operations.connectors.access import observed_cluster
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.operation import Operation, Remaining
 from connectctl.ops.operations.transactions.sources import sources_of
 from connectctl.ops.registry import KINDS
 

@@ -11,7 +11,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.journal import RunState
-from connectctl.ops.core.operation import Operation, Undone
+from connectctl.ops.operations.operation import Operation, Undone
 from connectctl.ops.registry import KINDS
 
 

@@ -15,7 +15,7 @@ from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.request import UpgradeRequest
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.operation import Planned
+    from connectctl.ops.operations.operation import Planned
 
 
 def requested(

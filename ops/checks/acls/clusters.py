@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from connectctl.ops.checks.acls.principals import CLIENTS, Client, Principals
-from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.clients.protocols import AclReads
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen, unseen_by
 from connectctl.ops.kafka.acls import Acls, Authorizer
 from connectctl.ops.kafka.bootstrap import share_a_server
 

@@ -15,7 +15,8 @@ from connectctl.ops.checks.acls.evaluation import Evaluation, covers_group, cove
 from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, stage_of
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
 
 KIND = "AclBindings"

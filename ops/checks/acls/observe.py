@@ -23,9 +23,7 @@ from connectctl.ops.checks.acls.principals import (
     Principals,
     principal_of,
 )
-from connectctl.ops.checks.connector_config.active_topics import FEW, Recorded, active_topics
 from connectctl.ops.checks.context import CheckContext, Edges
-from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import MOST_TASKS, ConfigState
@@ -34,8 +32,10 @@ from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.visibility import Complete
+from connectctl.ops.operations.connectors.tracked_topics import FEW, Recorded, active_topics
 
 _DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
 _DEAD_LETTERS, _REGEX = "errors.deadletterqueue.topic.name", "topics.regex"

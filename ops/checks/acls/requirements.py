@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from connectctl.ops.checks.acls.observe import AclFacts, SinkAccess, SourceAccess
 from connectctl.ops.checks.acls.principals import Client
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.kafka.acls import CLUSTER_NAME, Action, Operation, Resource
 

@@ -13,7 +13,7 @@ from connectctl.ops.checks.acls.evaluation import Evaluation, evaluate, overreac
 from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, Use, stage_of
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule, Several
 from connectctl.ops.kafka.acls import Because, Binding, Resource

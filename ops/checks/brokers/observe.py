@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, answer_of, reason
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen, answer_of, reason
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
 

@@ -19,7 +19,7 @@ from connectctl.ops.checks.brokers.observe import (
     ClientTimeout,
     concerned,
 )
-from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
+from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Case, rule

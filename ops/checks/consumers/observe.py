@@ -13,24 +13,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from connectctl.ops.checks.connector_config.active_topics import (
-    FEW,
-    active_topics,
-    configured_topics,
-)
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, answer_of, leads_to_enabled, reason, unseen_by
 from connectctl.ops.clients.protocols import BrokerReads, TransactionCalls
+from connectctl.ops.connect.connector_class import configured_topics
+from connectctl.ops.connect.goal import Goal, leads_to_enabled
 from connectctl.ops.connect.mirror_topics import replicates
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.partition_fields import matches
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
 from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.unseen import Unseen, answer_of, reason, unseen_by
 from connectctl.ops.kafka.bootstrap import share_a_server
 from connectctl.ops.kafka.brokers import SHARE, ReaderGroup, ReaderGroups
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Bounds
 from connectctl.ops.kafka.visibility import DESCRIBE_CLUSTER, describe_topic, grant
+from connectctl.ops.operations.connectors.tracked_topics import FEW, active_topics
 
 SINK, MIRROR = "sink", "mirror"
 ISOLATION = "isolation.level"

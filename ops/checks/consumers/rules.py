@@ -12,7 +12,7 @@ from connectctl.ops.checks.consumers.observe import (
     ReaderConnector,
     ReaderFacts,
 )
-from connectctl.ops.checks.types import Goal, enabling
+from connectctl.ops.connect.goal import Goal, enabling
 from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.kafka.brokers import ReaderGroup

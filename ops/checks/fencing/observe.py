@@ -8,22 +8,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, answer_of, unseen_by
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.connector_class import configured_topics
 from connectctl.ops.connect.offset_store import connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
+from connectctl.ops.operations.connectors.tracked_topics import active_topics
 from connectctl.ops.operations.fencing.observe import describe_ids
 
 TRANSACTION_STATE = "__transaction_state"
@@ -110,11 +111,8 @@ def observe(context: CheckContext, now: float) -> FencingFacts:
             else None
         )
         of_source = {id: foreign[id] for id in ids if id in foreign}
-        found.append(
-            FencedSource(
-                source.name, len(ids), load, Backoff.of(source.config), source.config, of_source
-            )
-        )
+        backoff = Backoff.of(source.config, context.versions)
+        found.append(FencedSource(source.name, len(ids), load, backoff, source.config, of_source))
     return FencingFacts(
         group=context.group.id,
         connectors=tuple(found),
@@ -242,7 +240,15 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Fe
         known = context.state.connectors.get(source.name)
         if known is None or not known.fencing_pending or not known.task_count:
             continue
-        case = Case(context.group.id, source, known, context.written, context.directory, workers)
+        case = Case(
+            context.group.id,
+            source,
+            known,
+            context.written,
+            context.directory,
+            workers,
+            context.versions,
+        )
         try:
             found.append(round_of(context.edges.transactions(), case, now))
         except ConnectctlError as e:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from connectctl.ops.checks.fencing.observe import FencedSource, FencingFacts
-from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
-from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
+from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
+from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.transactional_ids import TaskRef, leader_id, task_id
-from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, Backoff, diagnose
+from connectctl.ops.connect.zombie_fencing import FORWARD_LIMIT, LEADER_LIMIT, diagnose
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
 
 JITTER = 0.2
 """The share by which a back-off may exceed its configured value (``ExponentialBackoff``)."""
-_EXPONENTIAL_SINCE = (3, 7, 0)
 _FENCING_FIXED_IN = (3, 7, 1)
 
 
@@ -27,18 +26,6 @@ def enabling_now(facts: FencingFacts, goal: Goal) -> bool:
 def due(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
     """Yield FENCE008 for each round that is due."""
     yield from filter(None, map(diagnose, facts.rounds if enabling_now(facts, goal) else ()))
-
-
-def seconds(ids: int, backoff: Backoff, versions: Sequence[str]) -> float:
-    """Return how long a worker takes for ``ids`` of one coordinator.
-
-    The pauses are equal before 3.7, and grow since. Of several versions the slower one counts,
-    because any of the workers may be the leader.
-    """
-    releases = [release for version in versions if (release := release_of(version))]
-    if releases and max(releases) < _EXPONENTIAL_SINCE:
-        return max(0, ids - 1) * backoff.first
-    return backoff.seconds(ids)
 
 
 @rule("FENCE010", Severity.ERROR, when=enabling)
@@ -56,7 +43,7 @@ def _slow_round(facts: FencingFacts, source: FencedSource, goal: Goal) -> Case |
     broker, most = max(loads, key=lambda item: item[1], default=(None, 0))
     if source.by_broker is None:
         most = source.ids
-    time = seconds(most, source.backoff, facts.versions)
+    time = source.backoff.seconds(most)
     limit = FORWARD_LIMIT if facts.workers > 1 else LEADER_LIMIT
     if time * (1 + JITTER) <= limit and time <= FORWARD_LIMIT:
         return None

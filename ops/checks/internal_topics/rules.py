@@ -14,13 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, answer_of, unseen_by
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import cluster_findings
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka import replication
 from connectctl.ops.kafka.brokers import BrokerVersion, bounds_min_in_sync
 from connectctl.ops.kafka.replication import numbers

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.checks.connector_config.active_topics import active_topics, configured_topics
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal, Unseen, leads_to_enabled, reason
 from connectctl.ops.connect.connector import Connector, at_rest
+from connectctl.ops.connect.connector_class import configured_topics
+from connectctl.ops.connect.goal import Goal, leads_to_enabled
 from connectctl.ops.connect.offset_store import (
     CLIENTS,
     Kind,
@@ -25,8 +25,10 @@ from connectctl.ops.connect.offset_store import (
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.unseen import Unseen, reason
 from connectctl.ops.kafka.bootstrap import NAME_IT, same_to_connect
 from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.operations.connectors.tracked_topics import active_topics
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.observe import observe as read_offsets

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config import target_rules
 from connectctl.ops.checks.offset_stores.observe import (
     ConnectorStore,
     StoreFacts,
     names,
     target_mode,
 )
-from connectctl.ops.checks.types import Goal, downgrade_severity
+from connectctl.ops.connect.goal import Goal, downgrade_severity
 from connectctl.ops.connect.last_commit import Commits, Side, age_difference, is_copied, last_commit
 from connectctl.ops.connect.offset_store import Kind, StoreMode
 from connectctl.ops.connect.release import release_of
 from connectctl.ops.connect.source_offsets import SourceOffset
+from connectctl.ops.connector_config import silent_rules
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
 
@@ -285,7 +285,7 @@ def own_target(facts: StoreFacts, goal: Goal) -> Iterator[Finding]:
                 " With exactly-once enabled its tasks fail at the first record." if refused else ""
             )
             severity = _severity(Severity.ERROR, store, goal) if refused else Severity.WARNING
-            yield target_rules.own_target.found(
+            yield silent_rules.own_target.found(
                 store.name, message, "Give it another target topic.", severity=severity
             )
 

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.own_rights.rules import ResourceNames
-from connectctl.ops.checks.types import reason
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.connector_class import configured_topics
 from connectctl.ops.connect.internal_topics import manifest_topic, run_status_topic
 from connectctl.ops.connect.run_presence import presence_group
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
+from connectctl.ops.core.unseen import reason
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.connectors.observe import from_workers

@@ -6,10 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.finding import Severity, counted
 from connectctl.ops.core.rule import Case, rule
+from connectctl.ops.operations.tasks_max.observe import (
+    TASKS_MAX,
+    Release,
+    TaskSet,
+    TasksSeen,
+    enforces,
+)
 
 
 @rule("TASK001", Severity.ERROR, each="sets")

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Unseen, unseen_by
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.fenced_task_diagnosis import FailedTask
@@ -26,14 +25,14 @@ from connectctl.ops.connect.source_transactions import (
 )
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen, unseen_by
 from connectctl.ops.kafka.bootstrap import servers
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, failed_tasks
 from connectctl.ops.operations.fencing.observe import describe_ids
 
-BROKER_LIMIT_MS = 900_000
-"""The default of the brokers' ``transaction.max.timeout.ms``."""
+BROKER_LIMIT = "transaction.max.timeout.ms"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class TransactionPacing:
     ``tasks`` have their transactions by number, and ``running`` are those with the status RUNNING.
     ``failed`` may have failed because of their producers, and have the coordinator's answer.
     ``store`` is the offsets topic that their transactions write to, with the bootstrap servers of
-    its Kafka cluster.
+    its Kafka cluster. ``broker_limit_ms`` is the longest time-out that all of its brokers accept,
+    None if it is unknown.
     """
 
     name: str
@@ -57,6 +57,7 @@ class TransactionPacing:
     running: frozenset[int] = frozenset()
     failed: tuple[tuple[FailedTask, Transaction | Code], ...] = ()
     store: tuple[str, str] = ("", "")
+    broker_limit_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
     """
     failed = {source.name: _failed(context, source) for source in context.sources}
     described, unseen = _described(context, [task for tasks in failed.values() for task in tasks])
+    limit = _broker_limit(context) if context.enabled is not False or any(failed.values()) else None
     found = []
     for source in context.sources:
         tasks = {
@@ -92,8 +94,28 @@ def observe(context: CheckContext, now: float) -> TransactionFacts:
         reported = tuple(
             (task, described[task.id]) for task in failed[source.name] if task.id in described
         )
-        found.append(paced(context, source, tasks, reported))
+        here = connects_to(source.config, "producer", context.edges.bootstrap)
+        pacing = paced(context, source, tasks, reported)
+        found.append(replace(pacing, broker_limit_ms=limit if here else None))
     return TransactionFacts(tuple(found), context.enabled, now, unseen)
+
+
+def _broker_limit(context: CheckContext) -> int | None:
+    """Return the smallest ``transaction.max.timeout.ms`` of the brokers of the workers; None if one
+    of them does not report it, which the area of the brokers reports.
+    """
+    if not context.sources:
+        return None
+    try:
+        answers = context.edges.brokers().settings([BROKER_LIMIT])
+    except ConnectctlError:
+        return None
+    limits = [
+        None if isinstance(answer, ConnectctlError) else whole_number(answer.get(BROKER_LIMIT))
+        for answer in answers.values()
+    ]
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known and len(known) == len(limits) else None
 
 
 def paced(

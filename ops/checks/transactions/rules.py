@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.checks.transactions.observe import (
-    BROKER_LIMIT_MS,
+    BROKER_LIMIT,
     TransactionFacts,
     TransactionPacing,
 )
-from connectctl.ops.checks.types import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.fenced_task_diagnosis import explain
+from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
@@ -26,6 +26,7 @@ records.
 """
 LONG = 0.5
 """The share of its time-out for which a transaction may be open before it is reported."""
+_UNKNOWN_LIMIT = f" (if the brokers' {BROKER_LIMIT} allows it, which is unknown)"
 BLOCKING_MS = 300_000
 """A time-out that blocks starting tasks for too long."""
 
@@ -63,8 +64,11 @@ def interval_too_long(
     certain = longer and (both_configured or pacing.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
     hint = f"Set {INTERVAL}={max(1000, pacing.timeout_ms // 4)} on {pacing.name}"
-    if pacing.interval_ms * 2 <= BROKER_LIMIT_MS:
-        hint += f", or {TIMEOUT}={pacing.interval_ms * 2}"
+    longer_timeout = pacing.interval_ms * 2
+    if pacing.broker_limit_ms is None:
+        hint += f", or {TIMEOUT}={longer_timeout}{_UNKNOWN_LIMIT}"
+    elif longer_timeout <= pacing.broker_limit_ms:
+        hint += f", or {TIMEOUT}={longer_timeout}"
     return Case(pacing.name, message, hint, severity=severity)
 
 
@@ -87,7 +91,7 @@ def open_for_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
             f"Its transaction has been open for {seconds:.0f} s, and is aborted after "
             f"{_seconds(timeout)}."
         )
-        yield Case(f"{pacing.name} task {task}", message, _remedy(facts, pacing, timeout))
+        yield Case(f"{pacing.name} task {task}", message, _remedy(pacing, timeout))
 
 
 @rule("TXN009", Severity.ERROR, when=enabling, each="connectors")
@@ -110,7 +114,7 @@ def silently_aborted(
             yield Case(
                 f"{pacing.name} task {task}",
                 message,
-                f"{_remedy(facts, pacing, timeout)}; then {restart}",
+                f"{_remedy(pacing, timeout)}; then {restart}",
             )
 
 
@@ -125,7 +129,7 @@ def expired(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> I
                 "coordinator aborted it."
             )
             hint = (
-                f"{_remedy(facts, pacing, timeout)}; then connectctl connectors restart "
+                f"{_remedy(pacing, timeout)}; then connectctl connectors restart "
                 f"{pacing.name} --only-failed"
             )
             yield Case(f"{pacing.name} task {task.owner.task}", message, hint)
@@ -161,13 +165,15 @@ def blocks_others(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
     return Case(pacing.name, message, hint)
 
 
-def _remedy(facts: TransactionFacts, pacing: TransactionPacing, timeout_ms: int) -> str:
+def _remedy(pacing: TransactionPacing, timeout_ms: int) -> str:
     """Return the next step: a longer time-out if brokers allow it, and a setting that ends
     transactions earlier.
     """
     found = []
-    if timeout_ms < BROKER_LIMIT_MS:
-        found.append(f"{TIMEOUT}={min(BROKER_LIMIT_MS, timeout_ms * 4)}")
+    if pacing.broker_limit_ms is None:
+        found.append(f"{TIMEOUT}={timeout_ms * 4}{_UNKNOWN_LIMIT}")
+    elif timeout_ms < pacing.broker_limit_ms:
+        found.append(f"{TIMEOUT}={min(pacing.broker_limit_ms, timeout_ms * 4)}")
     if pacing.boundary is Boundary.INTERVAL:
         found.append(f"{INTERVAL}={max(1000, min(pacing.interval_ms, timeout_ms) // 4)}")
     found.append(

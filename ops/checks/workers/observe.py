@@ -5,12 +5,10 @@ the same topics.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from connectctl.ops.checks.internal_topics.config_topic_writers import ConfigTopic, newest_write
-from connectctl.ops.checks.types import Unseen
 from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -19,9 +17,11 @@ from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.kafka.transactions import Transaction
+from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import Complete, Gap
 from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 from connectctl.ops.operations.cluster.observe import ClusterView
@@ -247,3 +247,68 @@ class _KafkaObserver:
 
 def addresses(group: ConnectGroup) -> frozenset[str]:
     return frozenset(address(member.url) for member in group.members if member.url)
+
+
+_LEADER_KEYS = (config_topic.COMMIT, config_topic.FENCING, "session-key", "restart-connector-")
+"""Records that only the leader writes, each in a transaction of its own
+(``KafkaConfigBackingStore``).
+"""
+
+
+@dataclass(frozen=True)
+class LeaderWrite:
+    """The newest record of the config topic that only a leader writes. ``at`` is in seconds since
+    the epoch.
+
+    ``outside``: it was certainly written outside a transaction, because no marker follows it.
+    """
+
+    key: str
+    offset: int
+    at: float
+    outside: bool
+
+
+@dataclass(frozen=True)
+class ConfigTopic:
+    """The config topic: its connectors, and the producers that write to it.
+
+    ``foreign`` are the producers on its partition that are not the leader's; ``owners`` are their
+    transactional ids. ``leader_wrote`` is when the leader's producer last wrote, in seconds since
+    the epoch.
+    """
+
+    name: str
+    connectors: frozenset[str] = frozenset()
+    newest: LeaderWrite | None = None
+    leader_wrote: float | None = None
+    foreign: tuple[PartitionProducer, ...] = ()
+    owners: Mapping[int, str] = field(default_factory=dict)
+
+
+def newest_write(image: TopicImage) -> LeaderWrite | None:
+    """Return the newest record that only a leader writes, and whether it is outside a transaction.
+
+    A preparing or enabled leader writes each in a transaction of its own, so that the next offset
+    is the marker's and holds no record. Compaction also leaves offsets without a record, but never
+    a record at a marker's offset.
+    """
+    records = [*image.latest, *image.superseded]
+    of_leaders = [
+        record
+        for record in records
+        if record.key
+        and record.timestamp is not None
+        and record.key.decode(errors="replace").startswith(_LEADER_KEYS)
+    ]
+    if not of_leaders:
+        return None
+    newest = max(of_leaders, key=lambda record: record.offset)
+    next_offset = newest.offset + 1
+    outside = image.end_offsets.get(newest.partition) == next_offset or _has(records, next_offset)
+    key = (newest.key or b"").decode(errors="replace")
+    return LeaderWrite(key, newest.offset, (newest.timestamp or 0) / 1000, outside)
+
+
+def _has(records: Iterable[ConsumerRecord], offset: int) -> bool:
+    return any(record.offset == offset for record in records)

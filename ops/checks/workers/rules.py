@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers.observe import Proof, WorkersSeen, addresses
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import EXACTLY_ONCE, older, release_of
 from connectctl.ops.connect.transactional_ids import LEADER as LEADER_PREFIX

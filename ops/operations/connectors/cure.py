@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.checks.connector_config import validations
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.zombie_fencing import CURE, LEADER_LIMIT, Backoff
+from connectctl.ops.connector_config import validations
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.zombie_fencing import CURE, ids_to_fence
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.operation import Planned
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors import observe
@@ -24,6 +23,7 @@ from connectctl.ops.operations.connectors.cure import (
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.connectors.republish import AwaitPublished, orders, plan_republish
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
+from connectctl.ops.operations.operation import Planned
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients, KafkaReads

@@ -42,7 +42,7 @@ class Case:
     the times of its records.
 
     ``written`` has the time of the newest record of each key of the config and status topics, in
-    seconds since the epoch.
+    seconds since the epoch. ``versions`` are the workers', none if they are unknown.
     """
 
     group: str
@@ -51,6 +51,7 @@ class Case:
     written: Mapping[str, float]
     directory: TransactionalIdIndex
     workers: int = 1
+    versions: Sequence[str] = ()
 
 
 def write_times(records: Iterable[ConsumerRecord]) -> dict[str, float]:
@@ -144,7 +145,7 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
         ids=tuple(by_coordinator.values()) or (number,),
         left=tuple(unfenced[coordinator] for coordinator in by_coordinator),
         since=max(0.0, now - case.written.get(COMMIT + configured.name, now)),
-        backoff=Backoff.of(configured.config),
+        backoff=Backoff.of(configured.config, case.versions),
         workers=case.workers,
         failed=tuple(failed),
     )

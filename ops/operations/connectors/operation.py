@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.core.operation import Operation, Planned, Remaining
 from connectctl.ops.operations.connectors.access import ClusterAccess, observed_cluster
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.steps import restarts_instead
+from connectctl.ops.operations.operation import Operation, Planned, Remaining
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import requested_state
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.operation import Planned, Undone
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors import tracked_topics
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
@@ -26,6 +25,7 @@ from connectctl.ops.operations.connectors.steps import (
     plan_state,
 )
 from connectctl.ops.operations.connectors.tracked_topics import ResetTopics
+from connectctl.ops.operations.operation import Planned, Undone
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run

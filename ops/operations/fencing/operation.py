@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.operation import Operation, Planned, Remaining
 from connectctl.ops.operations.fencing.observe import (
     FencingSources,
     observe,
@@ -26,6 +25,7 @@ from connectctl.ops.operations.fencing.steps import (
     fenced_before,
     plan_fence,
 )
+from connectctl.ops.operations.operation import Operation, Planned, Remaining
 from connectctl.ops.operations.transactions.sources import LazyWorkers, group_of, sources_of
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.source_keys import SourceKey, connector_of, parse_key
+from connectctl.ops.connect.source_keys import SourceKey, connector_of, parse_keys
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
     ConnectorOffsets,
@@ -17,6 +17,7 @@ from connectctl.ops.connect.source_offsets import (
     StoredOffset,
     effective,
     read_offset,
+    read_offsets,
     worker_reads,
 )
 from connectctl.ops.core.errors import BadInput, did_you_mean
@@ -176,13 +177,13 @@ def _index(topic: ReadTopic | None, found: list[Finding]) -> dict[str, ByKey]:
     foreign: list[tuple[ConsumerRecord, str]] = []
     for n, records in enumerate((topic.image.latest, topic.image.superseded), start=1):
         indexed: dict[bytes, ByKey] = {}
-        for record in records:
+        keys = parse_keys([record.key for record in records])
+        for record, key in zip(records, keys, strict=True):
             raw = record.key
             if raw is not None and raw in indexed:
                 # n is 1 or 2: a list
                 indexed[raw][raw][n].append(record)  # type: ignore[union-attr]
                 continue
-            key = parse_key(raw)
             if isinstance(key, str) or raw is None:
                 foreign.append((record, str(key)))
                 continue
@@ -228,35 +229,31 @@ class Sides:
             )
             if self.dedicated_partitions not in (0, self.global_partitions):
                 dedicated_homes = partitions_of(raws, self.dedicated_partitions)
-            for (_, in_global, in_dedicated), global_home, dedicated_home in zip(
-                chunk, global_homes, dedicated_homes, strict=True
-            ):
-                yield self._offset(in_global, in_dedicated, global_home, dedicated_home)
+            yield from map(
+                self._offset,
+                chunk,
+                _chosen([in_global for _, in_global, _ in chunk], global_homes),
+                _chosen([in_dedicated for _, _, in_dedicated in chunk], dedicated_homes),
+            )
 
     def _offset(
         self,
-        in_global: Entry | None,
-        in_dedicated: Entry | None,
-        global_home: int,
-        dedicated_home: int,
+        pair: tuple[bytes, Entry | None, Entry | None],
+        chosen_global: Chosen,
+        chosen_dedicated: Chosen,
     ) -> SourceOffset:
+        _, in_global, in_dedicated = pair
         key = (in_global or in_dedicated or _NO_ENTRY)[0]
-        global_offset, strays = _choose(in_global, global_home) if in_global else _NO_OFFSET
-        dedicated_offset, dedicated_strays = (
-            _choose(in_dedicated, dedicated_home) if in_dedicated else _NO_OFFSET
-        )
+        global_offset, strays = chosen_global
+        dedicated_offset, dedicated_strays = chosen_dedicated
         value, origin, reads = None, UNKNOWN, None
         if self.dedicated_seen:
             value, origin = effective(global_offset, dedicated_offset)
             reads = worker_reads(
                 key, global_offset, dedicated_offset, has_dedicated=self.has_dedicated
             )
-        older = [*(in_global[2] if in_global else ()), *(in_dedicated[2] if in_dedicated else ())]
-        earlier = (
-            tuple(map(read_offset, sorted(older, key=lambda r: (r.timestamp or 0, r.offset))))
-            if older
-            else ()
-        )
+        older = [record for side in (in_global, in_dedicated) if side for record in side[2]]
+        older.sort(key=lambda record: (record.timestamp or 0, record.offset))
         return SourceOffset(
             key,
             global_offset,
@@ -265,33 +262,38 @@ class Sides:
             origin,
             reads,
             strays + dedicated_strays,
-            earlier,
+            tuple(map(read_offset, older)),
         )
 
 
 _NO_ENTRY: Entry = (SourceKey("", None, ""), [], [])
-_NO_OFFSET: tuple[None, tuple[StoredOffset, ...]] = (None, ())
+Chosen = tuple["StoredOffset | None", tuple[StoredOffset, ...]]
+"""The offset that workers use, and those on other partitions than the key's."""
+_NO_OFFSET: Chosen = (None, ())
 
 
-def _choose(
-    entry: tuple[SourceKey, list[ConsumerRecord], list[ConsumerRecord]], home: int
-) -> tuple[StoredOffset | None, tuple[StoredOffset, ...]]:
-    """Return the record that workers use, and the records on other partitions than ``home``, the
-    one of Java's partitioner.
+def _chosen(entries: Sequence[Entry | None], homes: Sequence[int]) -> Iterator[Chosen]:
+    """Yield the offsets of each entry; its home is the partition of Java's partitioner."""
+    if not any(entries):
+        yield from repeat(_NO_OFFSET, len(entries))
+        return
+    records = [
+        _used(entry[1], home) if entry else None for entry, home in zip(entries, homes, strict=True)
+    ]
+    for entry, home, offset in zip(entries, homes, read_offsets(records), strict=True):
+        if entry is None or (len(entry[1]) == 1 and entry[1][0].partition == home):
+            yield offset, ()
+        else:
+            yield offset, tuple(read_offset(each) for each in entry[1] if each.partition != home)
 
-    Workers use the record on ``home``, because they write the next one there; without one, the
-    newest.
+
+def _used(records: Sequence[ConsumerRecord], home: int) -> ConsumerRecord | None:
+    """Return the record that workers use.
+
+    It is the one on ``home``, because they write the next one there; without one, the newest.
     """
-    records = entry[1]
-    if not records:
-        return _NO_OFFSET
-    if len(records) == 1 and records[0].partition == home:
-        return read_offset(records[0]), ()
-    strays = [record for record in records if record.partition != home]
-    at_home = [record for record in records if record.partition == home]
-    counts = (
-        at_home[0]
-        if at_home
-        else max(strays, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
-    )
-    return read_offset(counts), tuple(map(read_offset, strays))
+    if len(records) < 2:
+        return records[0] if records else None
+    at_home = (record for record in records if record.partition == home)
+    newest = max(records, key=lambda r: (r.timestamp or 0, r.offset, r.partition))
+    return next(at_home, newest)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, restarts_instead
 from connectctl.ops.operations.offsets import sources as clients_of
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
@@ -22,6 +21,7 @@ from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Confi
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import FenceTasks
 from connectctl.ops.operations.offsets.undo import group_rollbacks, rollbacks
+from connectctl.ops.operations.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_groups
 from connectctl.ops.operations.sink_offsets.prepare import observe_groups

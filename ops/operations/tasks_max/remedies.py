@@ -13,19 +13,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.checks.tasks_max.forecast import (
-    TasksMaxForecast,
-    horizon,
-    on_present_workers,
-    on_release,
-)
-from connectctl.ops.checks.tasks_max.observe import (
-    Release,
-    TaskSet,
-    TasksSeen,
-    enforces,
-    refusal_in,
-)
 from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.health import failed_parts, is_healthy
 from connectctl.ops.connect.target_state_wait import GRACE
@@ -35,6 +22,19 @@ from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.steps import Restart
 from connectctl.ops.operations.rolling.waiting import FOR_EVER
+from connectctl.ops.operations.tasks_max.forecast import (
+    TasksMaxForecast,
+    horizon,
+    on_present_workers,
+    on_release,
+)
+from connectctl.ops.operations.tasks_max.observe import (
+    Release,
+    TaskSet,
+    TasksSeen,
+    enforces,
+    refusal_in,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.upgrade.context import UpgradeContext

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.operation import Operation, Planned
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
+from connectctl.ops.operations.operation import Operation, Planned
 from connectctl.ops.operations.transactions.abort import (
     AbortOpen,
     EndContext,

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.tasks_max.observe import exceeds_tasks_max
 from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
@@ -22,6 +21,7 @@ from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, as
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing
 from connectctl.ops.operations.fencing.observe import observe_leader_id
+from connectctl.ops.operations.tasks_max.observe import exceeds_tasks_max
 from connectctl.ops.operations.upgrade.connector_listing import (
     LISTING,
     listing_for_roll,

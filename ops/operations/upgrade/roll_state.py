@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.roll_state import RollState
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, with_modes
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.worker import Worker
     from connectctl.ops.core.journal import Journal
+
+
+@dataclass(frozen=True)
+class RollState:
+    """The unfinished run of a rolling change, if any, and the known modes of the workers, by
+    address.
+    """
+
+    unfinished: str | None = None
+    purpose: str = ""
+    modes: Mapping[str, str] = field(default_factory=dict)
 
 
 def roll_state(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.operations.operation import Operation, Planned
 from connectctl.ops.task_runtime.job.left_members import OPERATION, MembersContext, RemoveMembers
 
 if TYPE_CHECKING:

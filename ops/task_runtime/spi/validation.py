@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from connectctl.ops.checks.connector_config import rules
-from connectctl.ops.checks.connector_config.exactly_once_rules import (
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY, TIMEOUT
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config import evaluation
+from connectctl.ops.connector_config.exactly_once_rules import (
     FAILED,
     NO_ANSWER_OF_CLASS,
     NO_BOUNDARIES,
@@ -14,10 +17,8 @@ from connectctl.ops.checks.connector_config.exactly_once_rules import (
     SUPPORT,
     long_interval,
 )
-from connectctl.ops.checks.connector_config.observe import Subject, number_problem, word_problem
-from connectctl.ops.checks.types import Goal
-from connectctl.ops.connect.source_transactions import BOUNDARY, LATENCY, TIMEOUT
-from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config.property_values import number_problem, word_problem
+from connectctl.ops.connector_config.subject import Subject
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.task_runtime.spi.connector import (
@@ -104,7 +105,7 @@ def _problems(
         offsets_topic,
         is_source=isinstance(connector, SourceConnector),
     )
-    for finding in rules.evaluate(subject).findings:
+    for finding in evaluation.evaluate(subject).findings:
         # Without a configured timeout, a task uses one that is long enough.
         fits = finding.id == long_interval.id and TIMEOUT not in config
         if finding.severity is Severity.ERROR and not fits:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.checks.connector_config.config_file import FORMS, Given, parse
-from connectctl.ops.checks.connector_config.rules import ConfigOutcome
-from connectctl.ops.checks.offline import Report
+from connectctl.ops.config.connector_file import FORMS, Given, parse
 from connectctl.ops.config.masking import MASK, remember
+from connectctl.ops.connector_config.evaluation import ConfigOutcome
+from connectctl.ops.connector_config.report import Report
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.plan import Plan

@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from connectctl.ops.checks import offline
-from connectctl.ops.checks.connector_config.validations import MOST
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config.report import report
+from connectctl.ops.connector_config.validations import MOST
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.operation import Planned, Remaining, Undone
 from connectctl.ops.operations.connectors.carried_offsets import (
     CarryOffsets,
     DeleteCarried,
@@ -21,6 +20,7 @@ from connectctl.ops.operations.connectors.carried_offsets import (
 from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import outlook as config_outlook
 from connectctl.ops.operations.connectors.config.applied_directory import Directory
+from connectctl.ops.operations.connectors.config.cluster_facts import observe_cluster
 from connectctl.ops.operations.connectors.config.directory import AwaitRelease
 from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
 from connectctl.ops.operations.connectors.config.history import index_of
@@ -66,6 +66,7 @@ from connectctl.ops.operations.connectors.state_operations import (
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, VerifyState
 from connectctl.ops.operations.offsets import sources as offsets
 from connectctl.ops.operations.offsets.steps import Backup, Change
+from connectctl.ops.operations.operation import Planned, Remaining, Undone
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
@@ -439,7 +440,7 @@ def validate_changed(
     if not differing:
         return
     configs = given_of(differing)
-    known = offline.observe_cluster(
+    known = observe_cluster(
         access.calls,
         configs,
         access.kafka,
@@ -449,4 +450,4 @@ def validate_changed(
         most=MOST,
         named_servers=access.clients.settings.named_servers,
     )
-    planner.warnings = warnings_of(offline.report(configs, Goal.NOW, known), force=force)
+    planner.warnings = warnings_of(report(configs, Goal.NOW, known), force=force)

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.connector_config.strimzi import Doubled
 from connectctl.ops.config.settings import SecretSource
+from connectctl.ops.config.strimzi import Doubled
 from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.operation import Planned
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.connectors.carried_offsets import CarryOffsets, DeleteCarried
 from connectctl.ops.operations.connectors.config.outlook import NONE, OffsetsOfChange
@@ -43,6 +42,7 @@ from connectctl.ops.operations.connectors.steps import (
     already_satisfied,
     other_state,
 )
+from connectctl.ops.operations.operation import Planned
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal

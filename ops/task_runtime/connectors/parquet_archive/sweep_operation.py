@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.operation import Operation, Planned
+from connectctl.ops.operations.operation import Operation, Planned
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
     OPERATION,
     ArchiveLocation,

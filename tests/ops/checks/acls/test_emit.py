@@ -14,8 +14,9 @@ from connectctl.ops.checks.acls.emit import additions, emit, removal
 from connectctl.ops.checks.acls.observe import AclFacts, SourceAccess
 from connectctl.ops.checks.acls.principals import CLIENTS, Client
 from connectctl.ops.checks.acls.requirements import AclStage
-from connectctl.ops.checks.types import Goal, Unseen
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import Acls, Authorizer, Binding, Operation, Pattern, Resource
 from fakes.acl_documents import read
 from fakes.acls import allow

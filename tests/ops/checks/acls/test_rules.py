@@ -8,13 +8,14 @@ import pytest
 from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.observe import AclFacts, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import Authorizer, Binding, Operation, Resource
 from connectctl.ops.kafka.visibility import Complete
 from fakes.acls import FakeAcls, allow

@@ -8,10 +8,11 @@ from connectctl.ops.checks.acls import rules
 from connectctl.ops.checks.acls.emit import emit
 from connectctl.ops.checks.acls.observe import AclFacts, literal_prefix, observe
 from connectctl.ops.checks.acls.principals import parse_principals
-from connectctl.ops.checks.types import Goal, Unseen
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import check
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import Operation, Resource
 from connectctl.ops.kafka.visibility import Complete
 from fakes.acl_documents import read

@@ -16,8 +16,8 @@ from connectctl.ops.checks.brokers.observe import (
     observe,
 )
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import check

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.brokers import rules
 from connectctl.ops.checks.brokers.observe import CLEANUP, BrokerFacts, observe
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.core.rule import check
 from fakes.brokers import DEFAULTS, FakeBrokers

@@ -7,8 +7,8 @@ import pytest
 from connectctl.ops.checks.consumers import rules
 from connectctl.ops.checks.consumers.observe import ReaderFacts, observe
 from connectctl.ops.checks.context import CheckContext
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.status_topic import topics as recorded_topics
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity

@@ -17,10 +17,9 @@ from connectctl.ops.checks.fencing.observe import (
     ids_of,
     observe,
 )
-from connectctl.ops.checks.fencing.rules import seconds
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import CURE, Backoff, FencingRound
 from connectctl.ops.core.errors import Unreachable
@@ -76,25 +75,6 @@ def test_ids_are_counted_at_the_broker_that_leads_their_partition() -> None:
     }
     assert Coordinators({}, 3).load(ids).total() == 100
     assert set(Coordinators({}, 3).load(ids)) == {0, 1, 2}
-
-
-@pytest.mark.parametrize(
-    ("ids", "versions", "measured"),
-    [
-        (1, ("4.3.1",), 0.15),
-        (5, ("4.3.1",), 2.0),
-        (10, ("4.3.1",), 6.2),
-        (20, ("4.3.1",), 15.9),
-        (40, ("4.3.1",), 35.4),
-        (40, (), 35.4),
-        (40, ("3.6.2", "3.7.0"), 35.4),
-        (40, ("3.6.2",), 3.9),
-    ],
-)
-def test_the_time_is_near_what_was_measured(
-    ids: int, versions: tuple[str, ...], measured: float
-) -> None:
-    assert seconds(ids, Backoff(), versions) == pytest.approx(measured, rel=0.3, abs=0.2)
 
 
 def fenced(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.active_topics import configured_topics
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.offset_stores import rules
 from connectctl.ops.checks.offset_stores.observe import (
@@ -18,8 +17,9 @@ from connectctl.ops.checks.offset_stores.observe import (
     observe,
     target_mode,
 )
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.connector_class import configured_topics
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.offset_store import Kind, Store, StoreMode, store_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import (

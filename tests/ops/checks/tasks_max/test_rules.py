@@ -4,22 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.tasks_max import observe as tasks_max_observe
 from connectctl.ops.checks.tasks_max import rules
-from connectctl.ops.checks.tasks_max.forecast import (
-    TasksMaxForecast,
-    horizon,
-    on_present_workers,
-    on_release,
-)
-from connectctl.ops.checks.tasks_max.observe import (
-    CONFIG_TOPIC,
-    WORKERS,
-    Release,
-    TaskSet,
-    TasksMaxRefusal,
-    TasksSeen,
-)
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, NotAuthorized, Unreachable
@@ -28,6 +13,21 @@ from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster import observe as cluster_observe
 from connectctl.ops.operations.connectors.observe import with_health
+from connectctl.ops.operations.tasks_max import observe as tasks_max_observe
+from connectctl.ops.operations.tasks_max.forecast import (
+    TasksMaxForecast,
+    horizon,
+    on_present_workers,
+    on_release,
+)
+from connectctl.ops.operations.tasks_max.observe import (
+    CONFIG_TOPIC,
+    WORKERS,
+    Release,
+    TaskSet,
+    TasksMaxRefusal,
+    TasksSeen,
+)
 from fakes.kafkareads import FakeKafka, connect_group, records
 from fakes.workers import FakeConnector, FakeWorkers
 from hypothesis import given

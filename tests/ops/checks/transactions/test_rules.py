@@ -8,12 +8,14 @@ import pytest
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.transactions import rules
 from connectctl.ops.checks.transactions.observe import TransactionFacts, TransactionPacing, observe
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.connect.connector import Connector, Status
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
+from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.transactions import Transaction
+from fakes.brokers import FakeBrokers
 from fakes.check_context import check_context
 from fakes.coordinators import FakeCoordinators
 from fakes.counted import Counted
@@ -93,6 +95,38 @@ def test_the_remedy_is_within_what_brokers_allow() -> None:
     finding = one(look(config))
     assert finding is not None
     assert finding.next_step == f"Set {INTERVAL}=15000 on c"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "config", "hint"),
+    [
+        ({1: "100000", 2: "900000"}, {}, f"Set {TIMEOUT}=100000 or smaller"),
+        ({1: "60000"}, {}, "Set smaller batches"),
+        ({1: "3600000"}, {}, f"Set {TIMEOUT}=240000 or smaller"),
+        ({1: "900000", 2: None}, {}, f"Set {TIMEOUT}=240000 (if the brokers' "),
+        ({}, {}, f"Set {TIMEOUT}=240000 (if the brokers' "),
+    ],
+)
+def test_a_longer_time_out_is_within_what_the_brokers_report(
+    brokers: dict[int, str | None], config: dict[str, str], hint: str
+) -> None:
+    name = "transaction.max.timeout.ms"
+    reported: dict[int, dict[str, str] | ConnectctlError] = {
+        id_: {name: limit} if limit else {} for id_, limit in brokers.items()
+    }
+    finding = one(look(config, open_for(31), brokers=FakeBrokers(told=reported)))
+    assert finding is not None
+    assert (finding.next_step or "").startswith(hint)
+
+
+def test_brokers_that_do_not_answer_have_an_unknown_limit() -> None:
+    down = FakeBrokers(down=Unreachable("no broker answers"))
+    found = look(BY_INTERVAL | {INTERVAL: "90000"}, brokers=down)
+    finding = one(found)
+    assert finding is not None
+    assert finding.next_step is not None
+    assert f"{TIMEOUT}=180000 (if the brokers' transaction.max.timeout.ms" in finding.next_step
+    assert found.unseen == (), "the area of the brokers reports it"
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.internal_topics.config_topic_writers import (
-    ConfigTopic,
-    LeaderWrite,
-    newest_write,
-)
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import rules
-from connectctl.ops.checks.workers.observe import Proof, WorkersSeen
+from connectctl.ops.checks.workers.observe import (
+    ConfigTopic,
+    LeaderWrite,
+    Proof,
+    WorkersSeen,
+    newest_write,
+)
 from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized

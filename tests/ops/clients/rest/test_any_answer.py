@@ -10,13 +10,11 @@ from typing import Any
 
 import httpx
 import pytest
-from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.active_topics import active_topics
-from connectctl.ops.checks.tasks_max.observe import tasks_of_workers
 from connectctl.ops.clients.rest import connect
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connector_config import validations
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.cluster import loggers, observe, plugins
 from connectctl.ops.operations.connectors import tracked_topics
@@ -25,6 +23,8 @@ from connectctl.ops.operations.connectors.config.values import read_config
 from connectctl.ops.operations.connectors.observe import from_workers, read_one, with_health
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
+from connectctl.ops.operations.connectors.tracked_topics import active_topics
+from connectctl.ops.operations.tasks_max.observe import tasks_of_workers
 from depth import deep
 from fakes.anyjson import encodings
 from hypothesis import HealthCheck, given, settings

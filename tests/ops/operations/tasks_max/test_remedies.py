@@ -4,11 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.tasks_max.observe import Release, TaskSet, TasksSeen, exceeds_tasks_max
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.operations.connectors.observe import with_health
+from connectctl.ops.operations.tasks_max.observe import (
+    Release,
+    TaskSet,
+    TasksSeen,
+    exceeds_tasks_max,
+)
 from connectctl.ops.operations.tasks_max.remedies import (
     Reconfigure,
     RemedyChoice,

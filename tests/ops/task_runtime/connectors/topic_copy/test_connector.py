@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.observe import SINK, SOURCE, Subject
 from connectctl.ops.connect.source_transactions import Boundary
+from connectctl.ops.connector_config.subject import SINK, SOURCE, Subject
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete

@@ -14,17 +14,24 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
 
-from connectctl.ops.checks.connector_config import (
+from connectctl.ops.config.strimzi import Doubled
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config import (
     exactly_once_rules,
     framework_rules,
     override_rules,
     silent_rules,
-    target_rules,
 )
-from connectctl.ops.checks.connector_config.observe import Hit, Subject, comparable, hits, scrubbed
-from connectctl.ops.checks.connector_config.strimzi import Doubled
-from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
-from connectctl.ops.connect.worker import NOT_ENABLED
+from connectctl.ops.connector_config.subject import (
+    Hit,
+    PluginAnswer,
+    Subject,
+    Validation,
+    comparable,
+    hits,
+    scrubbed,
+)
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 
@@ -74,15 +81,13 @@ def evaluate(subject: Subject) -> Evaluated:
     """Return the findings about the configuration, and its outcome. A rule and a worker's error
     make one finding.
     """
-    found = hits(
-        (exactly_once_rules, framework_rules, override_rules, silent_rules, target_rules), subject
-    )
+    found = hits((exactly_once_rules, framework_rules, override_rules, silent_rules), subject)
     errors = _worker_errors(subject)
     kept = [hit for hit in found if _counts(hit, subject, errors)]
     covered = {error for error in errors for hit in kept if _same(hit, error)}
     of_workers = tuple(_of_worker_error(error, subject) for error in errors if error not in covered)
     severe = [hit for hit in kept if hit.finding.severity is Severity.ERROR]
-    refused = bool(of_workers) or any(hit.text is not None for hit in severe)
+    refused = bool(of_workers) or any(hit.case.text is not None for hit in severe)
     outcome = (
         ConfigOutcome.REFUSED if refused else ConfigOutcome.FAILS if severe else ConfigOutcome.TAKEN
     )
@@ -123,20 +128,20 @@ def _counts(hit: Hit, subject: Subject, errors: Sequence[_WorkerError]) -> bool:
     """
     # A worker that rejected the configuration as a whole has not validated its properties.
     validated = any("" not in answer.errors for answer in subject.answers)
-    return not hit.validated or not validated or any(_same(hit, error) for error in errors)
+    return not hit.case.validated or not validated or any(_same(hit, error) for error in errors)
 
 
 def _same(hit: Hit, error: _WorkerError) -> bool:
-    if hit.text is None or error.property not in (*hit.properties, ""):
+    if hit.case.text is None or error.property not in (*hit.case.named, ""):
         return False
-    return comparable(hit.text) == comparable(error.text)
+    return comparable(hit.case.text) == comparable(error.text)
 
 
 def _with_worker_text(hit: Hit, errors: Sequence[_WorkerError], subject: Subject) -> Finding:
     """Return the finding with the worker's own text, if the message is the worker's."""
     reported = next((error for error in errors if _same(hit, error)), None)
     if reported is None or hit.finding.message != scrubbed(
-        hit.text or "", subject.config, hit.properties[0]
+        hit.case.text or "", subject.config, hit.case.named[0]
     ):
         return hit.finding
     return replace(hit.finding, message=scrubbed(reported.text, subject.config, reported.property))

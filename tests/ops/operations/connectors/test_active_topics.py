@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.active_topics import FEW, MOST, active_topics
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
+from connectctl.ops.operations.connectors.tracked_topics import FEW, MOST, active_topics
 
 MANY = [f"c{n}" for n in range(FEW + 1)]
 RECORDED = {"c0": frozenset({"t"}), "gone": frozenset({"u"})}

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config.observe import Subject
-from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
-from connectctl.ops.checks.types import Goal, Validation
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.worker import Support
+from connectctl.ops.connector_config.evaluation import ConfigOutcome, evaluate
+from connectctl.ops.connector_config.subject import Subject, Validation
 
 SOURCE, SINK = "FileStreamSource", "FileStreamSink"
 DLQ = "errors.deadletterqueue.topic.name"

@@ -7,21 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from connectctl.ops.checks.connector_config import validations
-from connectctl.ops.checks.connector_config.exactly_once_rules import (
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.connector_config import validations
+from connectctl.ops.connector_config.evaluation import ConfigOutcome, evaluate
+from connectctl.ops.connector_config.exactly_once_rules import (
     NO_ANSWER_OF_CLASS,
     NOT_SUPPORTED_BY_CLASS,
 )
-from connectctl.ops.checks.connector_config.observe import (
-    Subject,
-    comparable,
-    listed,
-    number_problem,
-    topic_problem,
-)
-from connectctl.ops.checks.connector_config.rules import ConfigOutcome, evaluate
-from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
-from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.connector_config.property_values import listed, number_problem, topic_problem
+from connectctl.ops.connector_config.subject import PluginAnswer, Subject, Validation, comparable
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule_docs import rule_docs

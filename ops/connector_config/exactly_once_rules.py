@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.observe import (
-    SINK,
-    SOURCE,
-    PropertyCase,
-    Subject,
-    number_problem,
-    of_no_sink,
-    refused,
-    word_problem,
-)
-from connectctl.ops.checks.types import Goal, PluginAnswer
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
     DEFAULT_INTERVAL_MS,
@@ -24,6 +14,16 @@ from connectctl.ops.connect.source_transactions import (
     TIMEOUT,
 )
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.connector_config.property_values import number_problem, word_problem
+from connectctl.ops.connector_config.subject import (
+    SINK,
+    SOURCE,
+    PluginAnswer,
+    PropertyCase,
+    Subject,
+    of_no_sink,
+    refused,
+)
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule, rule
 

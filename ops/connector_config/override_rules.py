@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.observe import (
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config.property_values import (
+    FLIGHT,
+    client_problem,
+    listed,
+    topic_problem,
+)
+from connectctl.ops.connector_config.subject import (
     SINK,
     SOURCE,
     PropertyCase,
     Subject,
-    listed,
     of_source,
     refused,
-    topic_problem,
 )
-from connectctl.ops.checks.connector_config.properties import FLIGHT, client_problem
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule, rule
 from connectctl.ops.kafka.bootstrap import share_a_server

@@ -1,18 +1,82 @@
-"""The properties of connectors and clients whose values can be validated alone: types, ranges and
-words, as data.
+"""How Connect parses a property's text (``ConfigDef.parseType``), and the properties of connectors
+and clients whose values can be validated alone: types, ranges and words, as data.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from connectctl.ops.checks.connector_config.observe import (
-    boolean_problem,
-    listed,
-    number_problem,
-    word_problem,
-)
+_SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
+LONGEST_TOPIC = 249
+
+
+def invalid(name: str, value: object, why: str) -> str:
+    """Return the message of ``ConfigException``."""
+    return f"Invalid value {value} for configuration {name}: {why}"
+
+
+def number_problem(
+    name: str, value: str, type_: str = "INT", least: int | None = None
+) -> str | None:
+    """Return Connect's error if ``value`` is not a number of that type, or is less than ``least``;
+    else None.
+    """
+    text = value.strip()
+    if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
+        return invalid(name, value, f"Not a number of type {type_}")
+    if least is not None and int(text) < least:
+        return invalid(name, int(text), f"Value must be at least {least}")
+    return None
+
+
+def boolean_problem(name: str, value: str) -> str | None:
+    """Return Connect's error if ``value`` is neither true nor false."""
+    if value.strip().lower() in ("true", "false"):
+        return None
+    return invalid(name, value, "Expected value to be either true or false")
+
+
+def word_problem(
+    name: str, value: str, words: tuple[str, ...], *, any_case: bool = False
+) -> str | None:
+    """Return Connect's error if ``value`` is not one of ``words``."""
+    text = value.strip()
+    if text in words or (any_case and text.upper() in words):
+        return None
+    return invalid(
+        name,
+        text,
+        f"String must be one of{' (case insensitive)' if any_case else ''}: {', '.join(words)}",
+    )
+
+
+def listed(value: str | None) -> list[str]:
+    """Return a list as Connect splits it; an empty text is an empty list, and empty parts are
+    kept.
+    """
+    text = (value or "").strip()
+    return re.split(r"\s*,\s*", text) if text else []
+
+
+def topic_problem(name: str) -> str | None:
+    """Return the brokers' error about a topic of this name (``Topic.validate``)."""
+    if name == "":
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > LONGEST_TOPIC:
+        return f"the length of '{name}' is longer than the max allowed length {LONGEST_TOPIC}"
+    if not _TOPIC.fullmatch(name):
+        return (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', "
+            "'_' and '-'"
+        )
+    return None
+
 
 Check = Callable[[str, str], str | None]
 """Connect's error for a property's value, by name and value; None if it is valid."""

@@ -1,27 +1,55 @@
-"""The input of the configuration rules, and how Connect parses a property's text
-(``ConfigDef.parseType``).
-"""
+"""The input of the configuration rules, and what they find."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from types import ModuleType
+from typing import NamedTuple
 
-from connectctl.ops.checks.types import Goal, PluginAnswer, Validation
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.connector_class import has_reference, kind_of
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import CheckedRule
 
 SOURCE, SINK = "source", "sink"
-_SIZES = {"SHORT": 15, "INT": 31, "LONG": 63}
-_NUMBER = re.compile(r"[+-]?[0-9]+")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]+")
-LONGEST_TOPIC = 249
+
+
+class PluginAnswer(StrEnum):
+    """A class's answer whether it supports exactly-once with a configuration."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "unknown"
+    FAILS = "fails"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """One worker's validation of one configuration: its error messages by property.
+
+    ``worker`` is an address, ``host:port``; ``problem`` is why there is no answer. An error that
+    concerns no property is under the empty name. ``plugin`` is the answer of the connector's class
+    about exactly-once with this configuration, and ``detail`` its error if it fails; ``kind`` is
+    ``source`` or ``sink``. ``once_enabled`` are the additional errors of an enabled worker;
+    ``properties`` are those that Connect and the plugin define.
+    """
+
+    worker: str
+    errors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    problem: str | None = None
+    support: Support = Support.UNKNOWN
+    plugin: PluginAnswer = PluginAnswer.NOT_ASKED
+    detail: str | None = None
+    kind: str | None = None
+    once_enabled: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    properties: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -117,25 +145,12 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Hit:
-    """A finding of a rule, with its properties.
+class PropertyCase:
+    """A fault that a rule found in a configuration.
 
     ``text`` is the worker's own message if the worker refuses this as well. ``validated``: the
-    worker's validation decides, so that the hit is dropped if workers were asked and did not report
-    it.
-    """
-
-    finding: Finding
-    properties: tuple[str, ...]
-    text: str | None = None
-    validated: bool = False
-
-
-@dataclass(frozen=True)
-class PropertyCase:
-    """A fault that a rule found in a configuration; ``text`` and ``validated`` as those of ``Hit``.
-
-    ``unreported``: it counts only if no earlier rule reports its property.
+    worker's validation decides, so that the case is dropped if workers were asked and did not
+    report it. ``unreported``: it counts only if no earlier rule reports its property.
     """
 
     properties: str | tuple[str, ...]
@@ -150,6 +165,13 @@ class PropertyCase:
     def named(self) -> tuple[str, ...]:
         """Return the properties as a tuple."""
         return (self.properties,) if isinstance(self.properties, str) else self.properties
+
+
+class Hit(NamedTuple):
+    """A finding, and the case that it is about."""
+
+    finding: Finding
+    case: PropertyCase
 
 
 def refused(properties: str | tuple[str, ...], text: str, step: str | None = None) -> PropertyCase:
@@ -185,77 +207,13 @@ def hits(modules: Sequence[ModuleType], subject: Subject) -> list[Hit]:
         for value in vars(module).values()
         if isinstance(value, CheckedRule)
     ):
-        reported = {name for hit in found for name in hit.properties}
+        reported = {name for hit in found for name in hit.case.named}
         for case in rule.cases_in(subject, subject.goal):
             if not (case.unreported and reported & {*case.named}):
                 message = scrubbed(case.message, subject.config, case.named[0])
                 finding = rule.found(subject.name, message, case.next_step, severity=case.severity)
-                found.append(Hit(finding, case.named, case.text, case.validated))
+                found.append(Hit(finding, case))
     return found
-
-
-def invalid(name: str, value: object, why: str) -> str:
-    """Return the message of ``ConfigException``."""
-    return f"Invalid value {value} for configuration {name}: {why}"
-
-
-def number_problem(
-    name: str, value: str, type_: str = "INT", least: int | None = None
-) -> str | None:
-    """Return Connect's error if ``value`` is not a number of that type, or is less than ``least``;
-    else None.
-    """
-    text = value.strip()
-    if not _NUMBER.fullmatch(text) or not -(1 << _SIZES[type_]) <= int(text) < 1 << _SIZES[type_]:
-        return invalid(name, value, f"Not a number of type {type_}")
-    if least is not None and int(text) < least:
-        return invalid(name, int(text), f"Value must be at least {least}")
-    return None
-
-
-def boolean_problem(name: str, value: str) -> str | None:
-    """Return Connect's error if ``value`` is neither true nor false."""
-    if value.strip().lower() in ("true", "false"):
-        return None
-    return invalid(name, value, "Expected value to be either true or false")
-
-
-def word_problem(
-    name: str, value: str, words: tuple[str, ...], *, any_case: bool = False
-) -> str | None:
-    """Return Connect's error if ``value`` is not one of ``words``."""
-    text = value.strip()
-    if text in words or (any_case and text.upper() in words):
-        return None
-    return invalid(
-        name,
-        text,
-        f"String must be one of{' (case insensitive)' if any_case else ''}: {', '.join(words)}",
-    )
-
-
-def listed(value: str | None) -> list[str]:
-    """Return a list as Connect splits it; an empty text is an empty list, and empty parts are
-    kept.
-    """
-    text = (value or "").strip()
-    return re.split(r"\s*,\s*", text) if text else []
-
-
-def topic_problem(name: str) -> str | None:
-    """Return the brokers' error about a topic of this name (``Topic.validate``)."""
-    if name == "":
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > LONGEST_TOPIC:
-        return f"the length of '{name}' is longer than the max allowed length {LONGEST_TOPIC}"
-    if not _TOPIC.fullmatch(name):
-        return (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', "
-            "'_' and '-'"
-        )
-    return None
 
 
 def comparable(text: str) -> str:

@@ -17,8 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, NoReturn
 
-from connectctl.ops.checks.connector_config import strimzi
-from connectctl.ops.config import java_properties, yaml_text
+from connectctl.ops.config import java_properties, strimzi, yaml_text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import remember
 from connectctl.ops.config.settings import SECRET_KINDS, SecretSource

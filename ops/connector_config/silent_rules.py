@@ -8,23 +8,14 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from connectctl.ops.checks.connector_config.exactly_once_rules import (
-    OFFSETS_TOPIC,
-    SUPPORT,
-    WORKERS_OWN,
-)
-from connectctl.ops.checks.connector_config.framework_rules import DLQ
-from connectctl.ops.checks.connector_config.observe import (
-    SINK,
-    SOURCE,
-    PropertyCase,
-    Subject,
-    listed,
-)
-from connectctl.ops.checks.connector_config.properties import CONNECTOR
-from connectctl.ops.checks.connector_config.properties import SINK as OF_SINKS
-from connectctl.ops.checks.types import Goal
+from connectctl.ops.connect.connector_class import configured_topics
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.source_transactions import BOUNDARY, INTERVAL, LATENCY
+from connectctl.ops.connector_config.exactly_once_rules import OFFSETS_TOPIC, SUPPORT, WORKERS_OWN
+from connectctl.ops.connector_config.framework_rules import DLQ
+from connectctl.ops.connector_config.property_values import CONNECTOR, listed
+from connectctl.ops.connector_config.property_values import SINK as OF_SINKS
+from connectctl.ops.connector_config.subject import SINK, SOURCE, PropertyCase, Subject
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import rule
 
@@ -201,3 +192,27 @@ def _unknown(subject: Subject) -> set[str]:
         for name, value in subject.config.items()
         if value is not None and subject.text(name) is None
     }
+
+
+OWN_TOPIC = (
+    "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+)
+
+
+@rule("STORE008", Severity.ERROR)
+def own_target(subject: Subject, goal: Goal) -> PropertyCase | None:
+    """Return STORE008 for a configuration that is not on the cluster yet; ``offset_stores`` has it
+    for the others.
+    """
+    if subject.running or subject.kind != SOURCE or subject.modes == {False}:
+        return None
+    dedicated = subject.text(OFFSETS_TOPIC)
+    topic = subject.offsets_topic if dedicated is None else dedicated
+    targets = configured_topics(
+        {name: value for name, value in subject.config.items() if value is not None}
+    )
+    if not topic or topic not in targets:
+        return None
+    severity = Severity.ERROR if subject.modes else Severity.WARNING
+    step = f"Write to another topic than {topic}, or give {OFFSETS_TOPIC} another name."
+    return PropertyCase(OFFSETS_TOPIC, f"{OWN_TOPIC}.", step, severity)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from connectctl.ops.checks.connector_config.observe import (
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config.property_values import (
+    connector_problem,
+    listed,
+    number_problem,
+)
+from connectctl.ops.connector_config.subject import (
     SINK,
     PropertyCase,
     Subject,
-    listed,
-    number_problem,
     of_sink,
     of_source,
     refused,
 )
-from connectctl.ops.checks.connector_config.properties import connector_problem
-from connectctl.ops.checks.types import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import rule
 

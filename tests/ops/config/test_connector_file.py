@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from connectctl.ops.checks.connector_config.config_file import Given, parse
 from connectctl.ops.config import java_properties
+from connectctl.ops.config.connector_file import Given, parse
 from connectctl.ops.core.errors import BadInput
 from hypothesis import given
 from hypothesis import strategies as st

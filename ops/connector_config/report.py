@@ -8,18 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from connectctl.ops.checks.connector_config import rules, validations
-from connectctl.ops.checks.connector_config.config_file import Given
-from connectctl.ops.checks.connector_config.observe import Subject
-from connectctl.ops.checks.connector_config.rules import SAME_NAME, ConfigOutcome
-from connectctl.ops.checks.types import NOT_SEEN, Goal, Unseen, Validation, finding_of
-from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.config.connector_file import Given
 from connectctl.ops.connect.connector_class import has_reference
-from connectctl.ops.connect.internal_topics import Role
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config import evaluation, validations
+from connectctl.ops.connector_config.evaluation import SAME_NAME, ConfigOutcome
+from connectctl.ops.connector_config.subject import Subject, Validation
 from connectctl.ops.core.finding import Finding, Severity
-from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
+from connectctl.ops.core.unseen import NOT_SEEN, Unseen, finding_of
 
 WORKERS = "the workers' validation"
 
@@ -98,55 +95,6 @@ def ask_workers(
     return tuple(found[index] for index in range(len(given)))
 
 
-def observe_cluster(
-    calls: ConnectCalls,
-    given: Sequence[Given],
-    kafka: KafkaReads | None,
-    group: ConnectGroup | None,
-    named: Mapping[str, str | None],
-    *,
-    group_id: str | None,
-    named_servers: tuple[str, ...],
-    most: int | None = None,
-) -> Known:
-    """Return the cluster's facts about configurations; ``kafka`` and ``group`` are None to ask
-    workers only.
-
-    ``named`` are the internal topics that the user named; ``most``: see ``validations.ask``.
-    ``named_servers`` are the bootstrap servers of the clusters in the context.
-    """
-    unseen: tuple[Unseen, ...] = ()
-    if not calls.urls:
-        unseen = (
-            Unseen(
-                WORKERS, f"no worker is in the group {group_id}", "Start a worker, or give --rest."
-            ),
-        )
-    offsets, hidden = _offsets_topic(kafka, group, named)
-    answers = ask_workers(calls, calls.urls, given, most)
-    return Known(answers, group_id, offsets, (*unseen, *hidden), named_servers)
-
-
-def _offsets_topic(
-    kafka: KafkaReads | None, group: ConnectGroup | None, named: Mapping[str, str | None]
-) -> tuple[str | None, tuple[Unseen, ...]]:
-    """Return the workers' ``offset.storage.topic``, None if unknown, and the missing rights to
-    discover it.
-    """
-    if named.get("offsets") or kafka is None or group is None:
-        return named.get("offsets"), ()
-    what = "the workers' offsets topic"
-    try:
-        choice = search_topics(kafka, group, named, [Role.OFFSETS])[Role.OFFSETS]
-    except NotAuthorized as e:
-        return None, (Unseen(what, e.why or e.what, e.next_step),)
-    except ConnectctlError:
-        return None, ()  # only one rule needs it
-    return choice.topic, tuple(
-        Unseen(what, f"{gap.subject}: {gap.why}", gap.next_step) for gap in choice.gaps
-    )
-
-
 def report(
     given: Sequence[Given], goal: Goal, known: Known | None, release: tuple[int, int] | None = None
 ) -> Report:
@@ -179,12 +127,17 @@ def _verdict(
         release=release,
         named_servers=cluster.named_servers,
     )
-    evaluated = rules.evaluate(subject)
+    evaluated = evaluation.evaluate(subject)
     refused = tuple(
-        rules.creation(given.name, given.initial_state, with_offsets=given.with_offsets)
+        evaluation.creation(given.name, given.initial_state, with_offsets=given.with_offsets)
     )
-    doubled = rules.given_twice(given.name, given.doubled)
-    found = (*evaluated.findings, *refused, *rules.repeated(given.name, given.repeated), *doubled)
+    doubled = evaluation.given_twice(given.name, given.doubled)
+    found = (
+        *evaluated.findings,
+        *refused,
+        *evaluation.repeated(given.name, given.repeated),
+        *doubled,
+    )
     named = tuple(
         finding if finding.subject.strip() else replace(finding, subject=given.file)
         for finding in found

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connectctl.ops.checks.types import Unseen
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect import config_topic, release
@@ -21,6 +20,7 @@ from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.too_many_tasks import EXCEPTION
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster import observe as cluster
 from connectctl.ops.operations.cluster.config_state import with_former

@@ -17,20 +17,21 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
-from connectctl.ops.checks.connector_config.exactly_once_rules import (
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.health import reason_of
+from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.connector_config.exactly_once_rules import (
     FAILED,
     NO_ANSWER_OF_CLASS,
     NOT_SUPPORTED_BY_CLASS,
     OFFSETS_TOPIC,
     SUPPORT,
 )
-from connectctl.ops.checks.types import PluginAnswer, Unseen, Validation
-from connectctl.ops.clients.protocols import ConnectCalls
-from connectctl.ops.connect.connector import path_of
-from connectctl.ops.connect.health import reason_of
-from connectctl.ops.connect.internal_topics import address
-from connectctl.ops.connect.worker import NOT_ENABLED, Support
+from connectctl.ops.connector_config.subject import PluginAnswer, Validation
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen
 
 PATIENCE = 8.0
 """The most seconds of one validation; a plugin may read its source meanwhile."""

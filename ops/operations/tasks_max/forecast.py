@@ -10,8 +10,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from connectctl.ops.checks.tasks_max.observe import TASKS_MAX, Release, TaskSet, TasksSeen, enforces
 from connectctl.ops.connect.connector import State
+from connectctl.ops.operations.tasks_max.observe import (
+    TASKS_MAX,
+    Release,
+    TaskSet,
+    TasksSeen,
+    enforces,
+)
 
 
 class TasksMaxForecast(StrEnum):
