@@ -30,7 +30,7 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, OldFormat
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.librdkafka.consume import read_ranges
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.frames import by_rows, in_shares, of_shares
 from connectctl.ops.jobs.sequence_extraction import Extraction
@@ -102,7 +102,7 @@ def ran(
     ranges = {s.place: (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
-    for place, some in columns(cluster, ranges) if by_column else stream(kafka, ranges):
+    for place, some in columns(cluster, ranges) if by_column else read_ranges(kafka, ranges):
         yield from runs.take(place, some)
     yield from runs.rest()
 
@@ -124,7 +124,7 @@ def columns(
                         yield place, some
             except OldFormat:
                 kafka = Kafka(cluster.client, timeout=cluster.timeout)
-                yield from stream(kafka, {place: (max(start, at), end)})
+                yield from read_ranges(kafka, {place: (max(start, at), end)})
 
 
 def reader(cluster: Cluster, wanted: Wanted) -> Reader:
@@ -137,7 +137,7 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     assert sequence is not None
 
     def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
-        for _, messages in stream(kafka, {TopicPartition(topic, partition): (first, end)}):
+        for _, messages in read_ranges(kafka, {TopicPartition(topic, partition): (first, end)}):
             numbers, labels = extract(messages, sequence, wanted.by)
             for message, number, label in zip(messages, numbers, labels, strict=True):
                 if number is not None:

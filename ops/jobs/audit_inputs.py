@@ -22,7 +22,7 @@ from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.librdkafka.consume import read_ranges
 from connectctl.ops.jobs.audit import RESULT, Cluster, columns, pieces, result_of, split
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.frames import by_rows, of_shares
@@ -122,7 +122,9 @@ def occurred(
         places = {each.place: (each.start, min(each.until, each.stable)) for each in some}
         keys = Keys(wanted.by, side) if wanted.sequence is None else None
         runs = Runs(wanted)
-        for place, messages in columns(cluster, places) if by_column else stream(kafka, places):
+        for place, messages in (
+            columns(cluster, places) if by_column else read_ranges(kafka, places)
+        ):
             if keys is not None:
                 yield from keys.take(place, messages)
             else:
