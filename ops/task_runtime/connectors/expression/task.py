@@ -20,19 +20,22 @@ from connectctl.ops.task_runtime.connectors.expression.records import (
     OF_RECORD,
     SETTINGS,
     RowReader,
-    place,
+    name_of,
 )
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
 
 
 class ExpressionTask(Transform):
-    """``make`` says what a record becomes, by the results of its expressions."""
+    """Evaluates expressions for records; ``make`` returns what a record becomes by their results."""
 
     settings: ClassVar[Sequence[Setting]] = SETTINGS
+    writes_text: ClassVar[bool] = False
+    """Whether results are written to keys and values."""
 
     def start(self, configs: Mapping[str, str]) -> None:
-        self.configs, self.reader = configs, RowReader(configs)
+        self.configs = configs
+        self.reader = RowReader(configs, writes_text=self.writes_text)
         self._expressions = {name: parse(text) for name, text in self.expressions(configs)}
         self._names = frozenset[str]().union(*(each.names for each in self._expressions.values()))
 
@@ -93,7 +96,7 @@ def failed(name: str, record: Record, why: str) -> ConnectctlError:
     """The expression ``name`` has no result for ``record``."""
     hint = "Correct the expression so that it accepts such a record."
     return ConnectctlError(
-        f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint
+        f"The expression {name} failed for the record {name_of(record)}", why=why, next_step=hint
     )
 
 

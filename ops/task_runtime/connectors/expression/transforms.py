@@ -46,6 +46,8 @@ class FilterTask(ExpressionTask):
 class MapTask(ExpressionTask):
     """Writes a new value, new fields of a JSON object, or a new key."""
 
+    writes_text = True
+
     settings = (
         *SETTINGS,
         _OUTPUT,
