@@ -1,5 +1,5 @@
-"""What members of a consumer group tell each other, decoded: enough to know a Kafka Streams process
-and its release.
+"""Decodes the metadata of members of a consumer group, which shows processes of Kafka Streams and
+their release.
 
 Source: ``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment`` and
 ``SubscriptionInfoData`` of Apache Kafka. Streams puts its process id, its ``application.server``
@@ -33,9 +33,7 @@ _RELEASES = {
 
 @dataclass(frozen=True)
 class StreamsMember:
-    """What a thread of Kafka Streams says of itself: its ``process``, the newest protocol it knows,
-    its ``server``.
-    """
+    """A thread of Kafka Streams: its ``process``, the newest protocol it supports, its ``server``."""
 
     process: str
     protocol: int

@@ -1,5 +1,5 @@
-"""What a copy takes from a topic: batches as they were fetched, opened where that cannot be
-avoided. Pure.
+"""The records that a copy takes from a topic: batches as they were fetched, opened only if
+necessary. Pure.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ class CopiedRecords:
 def copied_records(
     partition: int, data: Any, batches: Sequence[BatchAt], wanted: int, together: bool = False
 ) -> Iterator[CopiedRecords]:
-    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small
-    ones in a row ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
+    """Yield the records of fetched ``batches`` at or after the offset ``wanted``, batch by batch;
+    with ``together`` consecutive small ones in one. Raises ``ValueError`` and ``OSError`` for
+    invalid records.
     """
     small = _SmallBatches(partition, data)
     for batch in batches:
@@ -169,7 +170,7 @@ class _SmallBatches:
         self._size += len(raw) or batch.end - batch.start
 
     def put_together(self) -> CopiedRecords:
-        """What was added as one, after which the next ones are."""
+        """Return the batches that were added as one, and begin the next."""
         found, raw, size = self.batches, self._raw, self._size
         self._begin()
         if len(found) == 1:

@@ -57,17 +57,17 @@ def _messages(raw: bytes) -> Iterator[OldMessage]:
     at = 0
     while at < len(raw):
         offset, size, checksum, magic, attributes = _HEAD.unpack_from(raw, at)
-        end, place, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
+        end, position, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
         if crc32(memoryview(raw)[at + MAGIC_AT : end]) != checksum:
             raise Garbled(
                 f"the checksum of the message at offset {offset:,} does not match its bytes"
             )
         if magic:
-            (time,) = _TIME.unpack_from(raw, place)
-            place += _TIME.size
-        key, place = _bytes(raw, place)
-        value, place = _bytes(raw, place)
-        if place != end:
+            (time,) = _TIME.unpack_from(raw, position)
+            position += _TIME.size
+        key, position = _bytes(raw, position)
+        value, position = _bytes(raw, position)
+        if position != end:
             raise Garbled("a message does not have the length that it declares")
         at = end
         if not attributes & CODEC or value is None:

@@ -1,5 +1,5 @@
-"""On which partition Java's producer puts a key (``BuiltInPartitioner``, murmur2), and Kafka the
-coordinator of an id.
+"""The partition that Java's producer chooses for a key (``BuiltInPartitioner``, murmur2), and Kafka
+for the coordinator of an id.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def _words(count: int) -> struct.Struct:
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` gives the same
-    bits, signed).
+    """Return Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` returns
+    the same bits, signed).
     """
     length = len(data)
     h = 0x9747B28C ^ length
-    whole = length >> 2
-    h = reduce(_mixed, _words(whole).unpack_from(data), h)
-    tail = data[whole << 2 :]
+    words = length >> 2
+    h = reduce(_mixed, _words(words).unpack_from(data), h)
+    tail = data[words << 2 :]
     if tail:
         h ^= int.from_bytes(tail, "little")
         h = (h * _M) & _MASK
@@ -39,7 +39,7 @@ def murmur2(data: bytes) -> int:
 
 
 def _mixed(h: int, k: int) -> int:
-    """The hash ``h`` with one more word."""
+    """Return the hash ``h`` with one more word."""
     k = (k * _M) & _MASK
     return ((h * _M) & _MASK) ^ (((k ^ (k >> 24)) * _M) & _MASK)
 
@@ -164,7 +164,7 @@ def java_hash(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _hashed(text: str, value: int) -> int:
-    """The hash of ``text`` behind something whose hash is ``value``, unsigned."""
+    """Return the hash of ``text`` after a text whose hash is ``value``, unsigned."""
     if text.isascii():
         units: Iterable[int] = text.encode()
     else:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _SHORT = tuple(bytes(((n << 1) ^ (n >> 63),)) for n in range(-64, 64))
-"""Those of one byte, of the numbers from -64 on."""
+"""The encodings of one byte, of the numbers from -64 on."""
 
 
 def varint(number: int) -> bytes:
@@ -68,18 +68,18 @@ def varints(numbers: Any) -> Varints:
 
 
 def joined(columns: Sequence[Varints]) -> Any:
-    """For each row the bytes of ``columns`` behind each other, as an Arrow array."""
+    """Return for each row the bytes of ``columns`` one after the other, as an Arrow array."""
     import numpy as np
     import pyarrow as pa
 
     cells = [cell for column in columns for cell in column.cells]
     matrix = np.stack([cell for cell, _ in cells], 1)
     flat = matrix.reshape(-1)
-    if any(there is not None for _, there in cells):
+    if any(present is not None for _, present in cells):
         mask = np.ones(matrix.shape, bool)
-        for at, (_, there) in enumerate(cells):
-            if there is not None:
-                mask[:, at] = there
+        for at, (_, present) in enumerate(cells):
+            if present is not None:
+                mask[:, at] = present
         flat = matrix[mask]
     sizes = np.broadcast_to(sum(column.width for column in columns), len(matrix))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)
