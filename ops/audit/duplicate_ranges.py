@@ -1,8 +1,8 @@
-"""Where exactly the copies are: a run tells between which offsets a number lies, and the log tells
+"""The exact offsets of duplicates: a run has the offsets between which a number is, and the log has
 the rest.
 
-Only what is shown is looked up, and each by halving the stretch, so that it takes a few reads
-however long a run is.
+Only the violations that are shown are looked up, each by bisection, so that a few reads are enough
+for a run of any length.
 """
 
 from __future__ import annotations

@@ -31,11 +31,11 @@ TIMED = {
 
 @dataclass
 class Summary:
-    """What was found. ``shown`` bounds how many violations of a kind, and how many source
-    partitions, are kept.
+    """The results of an audit. ``shown`` limits the violations of a kind, and the source
+    partitions, that are kept.
 
     ``sums`` are over all source partitions; ``found`` counts violations, ``weights`` their records,
-    by kind. ``reads`` is None where records were not looked at.
+    by kind. ``reads`` is None if records were not read.
     """
 
     shown: int = 20
@@ -83,7 +83,7 @@ class Summary:
         if self.reads is None:
             self.reads = {}
         read = self.reads.setdefault(
-            place := TopicPartition(found.topic, found.partition), Read(*place)
+            partition := TopicPartition(found.topic, found.partition), Read(*partition)
         )
         read.records += found.records
         read.unnumbered += found.unnumbered
@@ -118,7 +118,7 @@ class Summary:
         }
 
     def merge(self, row: dict[str, Any]) -> None:
-        """Add what another one summary (``as_row``), even if it went through JSON."""
+        """Add another summary (``as_row``), also after JSON."""
         self.parts += [PartTotals(**part) for part in row["parts"]]
         self.totals.merge(row["totals"])
         for read in row["reads"] or ():
@@ -145,8 +145,8 @@ class Summary:
 
     @property
     def sources(self) -> list[SourceTotals]:
-        """The source partitions that are told: the worst, and those with an offset, in the order of
-        their names.
+        """Return the source partitions to show: the worst, and those with an offset, in the order
+        of their names.
         """
         listed = {
             (t.stream, t.source): t

@@ -55,8 +55,8 @@ OFFENDERS = (
     "until long, other_topic string, other_partition int, other_until long"
 )
 RESULT = f"what string, weight long, reported string, {OFFENDERS}"
-"""What is reported of a part, a transaction total, a source partition (``reported``, as JSON), or a
-violation in columns.
+"""What a task reports of a part, a transaction total, a source partition (``reported``, as JSON),
+or a violation in columns.
 """
 _BLANK = tuple(Violation(""))
 _TOTALS = {
@@ -69,7 +69,7 @@ _TOTALS = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """How tasks reach the brokers. ``client`` are librdkafka's properties."""
+    """The connection of tasks to the brokers. ``client`` are librdkafka's properties."""
 
     client: Mapping[str, Any] = field(repr=False)
     timeout: float
@@ -102,8 +102,8 @@ def ran(
     ranges = {s.place: (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
-    for place, some in columns(cluster, ranges) if by_column else read_ranges(kafka, ranges):
-        yield from runs.take(place, some)
+    for partition, records in columns(cluster, ranges) if by_column else read_ranges(kafka, ranges):
+        yield from runs.take(partition, records)
     yield from runs.rest()
 
 
@@ -115,16 +115,16 @@ def columns(
     0.11.
     """
     with closing(ColumnReader(cluster.client, timeout=cluster.timeout)) as reader:
-        for place, (start, end) in ranges.items():
+        for partition, (start, end) in ranges.items():
             at = start
             try:
-                for chunk in reader.read(place, start, end):
+                for chunk in reader.read(partition, start, end):
                     at = chunk.next_offset
-                    if len(some := chunk.columns.between(start, end)):
-                        yield place, some
+                    if len(records := chunk.columns.between(start, end)):
+                        yield partition, records
             except OldFormat:
                 kafka = Kafka(cluster.client, timeout=cluster.timeout)
-                yield from read_ranges(kafka, {place: (max(start, at), end)})
+                yield from read_ranges(kafka, {partition: (max(start, at), end)})
 
 
 def reader(cluster: Cluster, wanted: Wanted) -> Reader:
@@ -147,8 +147,8 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
 
 
 def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | TransactionTotals]:
-    """What is wrong with transactions whose parts come in ``transactions.order``, and their
-    totals.
+    """Yield the violations and the totals of transactions whose parts are in
+    ``transactions.order``.
     """
     joining = TransactionJoin()
     yield from joining.join(parts)
@@ -158,7 +158,7 @@ def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | Transaction
 def swept(
     runs: Iterable[SequenceRange], first: int | None, committed: Mapping[str, Committed]
 ) -> Iterator[SourceTotals | Violation | Read]:
-    """What is wrong with source partitions whose runs come in order, and their totals."""
+    """Yield the violations and the totals of source partitions whose runs are in order."""
     yield from SequenceCheck(first, committed).sweep(runs)
 
 
@@ -239,13 +239,13 @@ def sweep_frame(
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
-    """What every task gathers from the rows of ``RESULT`` that it has, as JSON in one column."""
+    """Return the summaries that tasks make of the rows of ``RESULT``, as JSON in one column."""
 
     def summary(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
-        whole = Summary(shown)
+        merged = Summary(shown)
         for row in rows:
-            whole.add(_found_in(row))
-        yield (json.dumps(whole.as_row()),)
+            merged.add(_found_in(row))
+        yield (json.dumps(merged.as_row()),)
 
     return by_rows(found, summary, "reported string")
 
@@ -263,11 +263,9 @@ def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRan
 
 
 def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
-    """The same, with big partitions in as many pieces as it takes to give all tasks something to
-    do.
-    """
-    whole = sum(span.size for span in spans)
-    target = max(1, whole // max(1, tasks))
+    """Return the spans, with large partitions split into as many pieces as all tasks need."""
+    total = sum(span.size for span in spans)
+    target = max(1, total // max(1, tasks))
     found = []
     for span in spans:
         count = min(tasks, max(1, round(span.size / target)))

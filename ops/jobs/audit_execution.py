@@ -114,12 +114,12 @@ def audit_topics(
 
 def _known(kafka: Kafka, request: AuditRequest) -> None:
     topics = (*request.topics, *request.inputs)
-    there = those_that_exist(kafka, *topics)
+    existing = those_that_exist(kafka, *topics)
     for topic in topics:
-        if topic not in there:
-            near = get_close_matches(topic, kafka.topic_names(), n=1)
+        if topic not in existing:
+            similar = get_close_matches(topic, kafka.topic_names(), n=1)
             unseen = "Check its name, and that this principal has Describe on it."
-            hint = f"Did you mean {near[0]}?" if near else unseen
+            hint = f"Did you mean {similar[0]}?" if similar else unseen
             raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 
@@ -162,7 +162,7 @@ def _whole(request: AuditRequest) -> bool:
 
 
 def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[PartitionRange]:
-    """What to look at, after open transactions had ``patience`` seconds to end."""
+    """Return the spans to audit, after open transactions had ``patience`` seconds to end."""
 
     def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
         if bound is None:
@@ -187,7 +187,7 @@ def _work(
     evidence: Path | None,
     inputs: _Inputs | None = None,
 ) -> tuple[AuditWork, str | None]:
-    """What the jobs are to do, and why they do not read records where they should."""
+    """Return the work of the jobs, and the reason why they do not read records if they should."""
     comparison = inputs.comparison if inputs else None
     size = sum(span.size for span in (comparison.ranges if comparison else spans))
     wanted = None
@@ -248,9 +248,9 @@ def _inputs(
     before: GroupPositions | None,
     patience: float,
 ) -> _Inputs | None:
-    """What to compare ``output`` with. ``before`` was read before its end was fixed, and offsets
-    are read again here, before the end of the inputs is: a record in the output is then in what is
-    read of the inputs.
+    """Return the inputs to compare ``output`` with. ``before`` was read before its end was
+    determined; offsets are read again here, before the end of the inputs is determined. So the
+    input of each record in the output is below that end.
     """
     if before is None:
         return None

@@ -43,9 +43,9 @@ OCCURRENCES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: ``ranges`` of the output and of the inputs, each with its side, by what
-    ``wanted`` takes of a record (without a sequence: its key, or whatever else names it). The rest
-    is as ``Matching`` has it.
+    """The ranges of the output and of the inputs to compare, each with its side, by the part of a
+    record that ``wanted`` names; without a sequence its key, or another identity. The other fields
+    are those of ``Matching``.
     """
 
     ranges: tuple[PartitionRange, ...]
@@ -61,7 +61,7 @@ class Comparison:
     def matched(
         self, rows: Iterable[Occurrence]
     ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-        """What is wrong with rows that come in ``occurrences.order``, and their totals."""
+        """Yield the violations and totals of rows in ``occurrences.order``."""
         matching = Matching(
             subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole
         )
@@ -99,10 +99,10 @@ class Keys:
 
     def rest(self) -> Iterator[Occurrence]:
         """The rows that are still held, and the counts."""
-        for place in self._found:
-            yield from self._rows(place)
-        for place, (records, without) in self._counts.items():
-            yield Occurrence(None, records, self._side, *place, -1, without, -1, 0, -1)
+        for partition in self._found:
+            yield from self._rows(partition)
+        for partition, (records, without) in self._counts.items():
+            yield Occurrence(None, records, self._side, *partition, -1, without, -1, 0, -1)
 
     def _rows(self, place: TopicPartition) -> Iterator[Occurrence]:
         found, self._found[place] = self._found[place], {}
@@ -118,17 +118,17 @@ def occurred(
 ) -> Iterator[Occurrence]:
     """The rows of what is committed of the ranges; how they are read is as for ``audit.ran``."""
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
-    for side, some in _rounds(ranges):
-        places = {each.place: (each.start, min(each.until, each.stable)) for each in some}
+    for side, group in _rounds(ranges):
+        places = {each.place: (each.start, min(each.until, each.stable)) for each in group}
         keys = Keys(wanted.by, side) if wanted.sequence is None else None
         runs = Runs(wanted)
-        for place, messages in (
+        for partition, messages in (
             columns(cluster, places) if by_column else read_ranges(kafka, places)
         ):
             if keys is not None:
-                yield from keys.take(place, messages)
+                yield from keys.take(partition, messages)
             else:
-                yield from _on(runs.take(place, messages), side)
+                yield from _on(runs.take(partition, messages), side)
         yield from keys.rest() if keys is not None else _on(runs.rest(), side)
 
 
@@ -138,9 +138,9 @@ def _rounds(ranges: Iterable[PartitionRange]) -> list[tuple[int, list[PartitionR
     """
     rounds: list[tuple[int, list[PartitionRange]]] = []
     for each in ranges:
-        for side, some in rounds:
-            if side == each.side and all(each[:2] != other[:2] for other in some):
-                some.append(each)
+        for side, group in rounds:
+            if side == each.side and all(each[:2] != other[:2] for other in group):
+                group.append(each)
                 break
         else:
             rounds.append((each.side, [each]))
@@ -164,8 +164,8 @@ def compared(
 def compare_frame(
     spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
 ) -> DataFrame:
-    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in
-    ``shuffled`` others.
+    """Return the results of ``Comparison.matched`` as rows of ``RESULT``: at most ``tasks`` Spark
+    tasks read, and ``shuffled`` others compare by source.
     """
     shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
     rows = of_shares(

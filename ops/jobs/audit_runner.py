@@ -27,20 +27,17 @@ Advance = Callable[[float, float], None]
 TASK_RECORDS = 1_000_000
 """Records for each Spark task."""
 SHUFFLED_RECORDS = 10_000_000
-"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and
-runs.
-"""
+"""Records for each Spark task after a shuffle, which receives their transactions and runs."""
 GLANCE = 0.5
 """Seconds between two checks of Spark's progress."""
 
 
 @dataclass(frozen=True)
 class AuditWork:
-    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a
-    directory for all violations.
+    """The work of an audit. ``wanted`` is None if headers are enough; ``evidence`` is a directory
+    for all violations.
 
-    With a ``comparison`` the records are compared with those of inputs instead of being put in
-    sequence.
+    With a ``comparison``, records are compared with those of inputs, and not put in sequence.
     """
 
     cluster: Cluster

@@ -18,9 +18,10 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to take from records: the sequence (None: only count them) and the source partition.
+    """The parts of records to read: the sequence (None: records are only counted) and the source
+    partition.
 
-    ``together``: a source partition's records lie in all topics, and not each topic for itself.
+    ``together``: a source partition's records are in all topics, and not in each topic separately.
     ``measure``: sum up the characters of the values, as lines of a file.
     """
 
@@ -143,7 +144,7 @@ def source_of(by: Spec, partition: int, label: Any) -> str:
 
 
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:
-    """Whether they are one stretch of one source partition."""
+    """Return whether they are one run of one source partition."""
     first, last, size = numbers[0], numbers[-1], len(numbers)
     if first is None or last is None or last - first + 1 != size or labels.count(labels[0]) != size:
         return False

@@ -52,8 +52,8 @@ def of_shares(
     schema: str,
     batch: int = BATCH,
 ) -> DataFrame:
-    """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross
-    over at once.
+    """Return a frame of the rows that ``rows`` yields for each share, one Spark task for each
+    share; ``batch`` rows are sent to the JVM at once.
     """
 
     def work(numbers: Iterator[Any]) -> Iterator[Any]:
@@ -70,7 +70,7 @@ def by_rows(
     schema: str,
     batch: int = BATCH,
 ) -> DataFrame:
-    """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
+    """Return a frame of the rows that ``work`` yields for the rows of each partition of ``frame``."""
 
     def worked(batches: Iterator[Any]) -> Iterator[Any]:
         yield from _to_arrow(work(_rows(batches)), schema, batch)

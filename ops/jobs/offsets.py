@@ -82,7 +82,7 @@ def source_of(text: str) -> Source:
 
 @cache
 def named(source: Source) -> str:
-    """How rows name ``source``."""
+    """Return the name of ``source`` in rows."""
     return json.dumps(source)
 
 
@@ -131,9 +131,11 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
     count, buckets = 0, parts * BUCKETS
 
     def given() -> Iterator[tuple[str, int, bytes]]:
-        for source, its in held.items():
+        for source, buckets_of_source in held.items():
             yield from (
-                (named(source), n, pack) for n, some in enumerate(its) for pack, _ in _packs(some)
+                (named(source), n, pack)
+                for n, bucket in enumerate(buckets_of_source)
+                for pack, _ in _packs(bucket)
             )
 
     for source, some in records:
@@ -196,9 +198,11 @@ def look_at_part(
                 f"The backup of {name} changed while it was read", next_step="Try again."
             )
         yield from _found(records, one)
-    for source, some in records.items():
+    for source, records_of_source in records.items():
         if source.saved_for is None:
-            stranger = next((record for record in some if connector_of(record.key) is None), None)
+            stranger = next(
+                (record for record in records_of_source if connector_of(record.key) is None), None
+            )
             yield from _kept(source, [stranger] if stranger else [])
 
 
@@ -209,10 +213,10 @@ Newest = dict[tuple[int, bytes | None], Sequence[Any]]
 def add_newest(newest: Newest, records: Iterable[Sequence[Any]]) -> None:
     """Add ``records`` to ``newest``, but for those that are older."""
     for record in records:
-        place = record[2], record[0]
-        known = newest.get(place)
+        location = record[2], record[0]
+        known = newest.get(location)
         if known is None or known[3] <= record[3]:
-            newest[place] = record
+            newest[location] = record
 
 
 def _found(

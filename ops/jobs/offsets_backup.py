@@ -50,8 +50,8 @@ def _by_source(
     records: Iterator[tuple[TopicOrigin, ConsumerRecord]], connector: str
 ) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
     owner = connector.encode(errors="surrogatepass")
-    while some := list(islice(records, THOUSANDS)):
-        for (bootstrap, topic), same in groupby(some, key=itemgetter(0)):
+    while chunk := list(islice(records, THOUSANDS)):
+        for (bootstrap, topic), same in groupby(chunk, key=itemgetter(0)):
             yield (
                 Source(bootstrap, topic, connector),
                 [record for _, record in same if owner_of(record.key) == owner],

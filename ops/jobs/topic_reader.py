@@ -29,7 +29,7 @@ MOST = 200_000
 
 @dataclass(frozen=True)
 class WantedKeys:
-    """What to read of one topic: the keys of ``connectors``, or of all for None.
+    """A topic to read: the keys of ``connectors``, or of all if None.
 
     ``ends`` are, by partition, the offsets up to which committed records reach; ``client`` are
     librdkafka's properties. Keys that are not Connect's are read, too.
@@ -43,10 +43,9 @@ class WantedKeys:
 
 
 def read(spark: SparkSession, topics: Sequence[WantedKeys], tasks: int, parts: int) -> DataFrame:
-    """The records (``ROWS``), read by at most as many tasks as ``tasks`` says, for ``parts``
-    others.
+    """Return the records (``ROWS``), read by at most ``tasks`` Spark tasks, for ``parts`` others.
 
-    Of each key the newest in each partition, and perhaps older ones.
+    Of each key they have the newest record in each partition, and perhaps older ones.
     """
     shares = split(topics, tasks)
     return of_shares(
@@ -72,7 +71,7 @@ def read_texts(
 
 
 def split(topics: Sequence[WantedKeys], tasks: int) -> list[list[WantedKeys]]:
-    """The same partition by partition, in at most ``tasks`` shares."""
+    """Return ``topics`` by partition, in at most ``tasks`` shares."""
     parts = [
         replace(topic, ends={p: end})
         for topic in topics

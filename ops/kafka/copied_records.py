@@ -92,8 +92,8 @@ class CopiedRecords:
             if self.rows is None
             else self.rows
         )
-        own = "none" if self.batch.is_old else codec_of(self.batch)
-        codec = target.codec or own
+        used = "none" if self.batch.is_old else codec_of(self.batch)
+        codec = target.codec or used
         known = codec if codec in CODECS else "none"
         return [
             SentBatch(len(each), each.start, partial(each.encode, codec=known), unopened=False)

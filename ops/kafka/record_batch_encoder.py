@@ -232,7 +232,7 @@ def _records(
 
 
 def _headers(lists: Any) -> Any:
-    """Return each row's headers as they are at the end of its record: their number, then the key
+    """Return the bytes of each row's headers at the end of its record: their number, then the key
     and the value of each.
 
     The headers of all rows follow each other in the column, so that those of a row are a slice of
