@@ -154,7 +154,7 @@ def archive_partitions(
 def to_read(
     partitions: Iterable[ArchivePartition], contents: Mapping[str, FileContent]
 ) -> Iterator[PartitionRange]:
-    """Yield the ranges of the inputs to read, as far as the inputs still have them."""
+    """Yield the ranges of the inputs to read, of those that the inputs still have."""
     for each in partitions:
         if each.input is None:
             continue

@@ -107,7 +107,7 @@ def _unknown(
     places = [each.span.place for each in partitions if not each.unknown]
     waiting = {partition: matched.read(partition, ReadSide.BEYOND) for partition in places}
     if count := sum(waiting.values()):
-        names = [f"{partition} {left:,}" for partition, left in waiting.items() if left]
+        names = [f"{partition} {number:,}" for partition, number in waiting.items() if number]
         yield rules.NOT_YET.found(
             group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}."
         )

@@ -143,7 +143,7 @@ def spans(
     since: Offsets | None = None,
     until: Offsets | None = None,
 ) -> list[PartitionRange]:
-    """Return the spans of all partitions: up to the ends when the audit ``began``, as far as
+    """Return the spans of all partitions: up to the ends when the audit ``began``, and to where
     readers can read ``now``.
 
     Between the two, open transactions had time to end; the records of new ones are left out.

@@ -5,7 +5,7 @@ A part is identified by producer id and epoch. With transaction version 2 (KIP-8
 changes with every transaction, which identifies it; a commit marker one above its records' epoch
 shows this version. Before, one epoch has many transactions. A coordinator then begins none before
 the last is marked everywhere, so that the parts of two never overlap in time: parts with the same
-outcome are joined by time, and for parts with different outcomes time is the evidence, as far as
+outcome are joined by time, and for parts with different outcomes time is the evidence, if
 clocks can be trusted.
 """
 

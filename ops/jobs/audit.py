@@ -239,7 +239,7 @@ def sweep_frame(
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
-    """Return the summaries that tasks make of the rows of ``RESULT``, as JSON in one column."""
+    """Return a frame with each task's summary of the rows of ``RESULT``, as JSON in one column."""
 
     def summary(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
         merged = Summary(shown)

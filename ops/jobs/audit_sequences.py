@@ -65,9 +65,9 @@ class Runs:
 
     def rest(self) -> Iterator[SequenceRange]:
         """The runs that are still open, and the counts."""
-        for place, open_ in self._open.items():
+        for topic_partition, open_ in self._open.items():
             for label, run in open_.items():
-                yield self._run(place, label, run)
+                yield self._run(topic_partition, label, run)
         for (topic, partition), (records, unnumbered, characters) in self._counts.items():
             yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 

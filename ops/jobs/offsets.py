@@ -184,11 +184,11 @@ def look_at_part(
     rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield what ``look`` finds in some buckets, without numbers: the part of one task."""
-    there: dict[Source, Newest] = {}
+    kept: dict[Source, Newest] = {}
     for source, _, content in rows:
-        add_newest(there.setdefault(source_of(source), {}), marshal.loads(content))
+        add_newest(kept.setdefault(source_of(source), {}), marshal.loads(content))
     records = {
-        source: list(starmap(ConsumerRecord, newest.values())) for source, newest in there.items()
+        source: list(starmap(ConsumerRecord, newest.values())) for source, newest in kept.items()
     }
     for one in looked:
         name = one.purpose.connector
@@ -265,7 +265,7 @@ def collected(found: DataFrame) -> Found:
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """Return the results in the rows of such a frame, without their numbers."""
+    """Return the results in the rows of ``decide_frame``'s results, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
     conflicts, refusals, counts = (
         dict[str, list[Conflict]](),

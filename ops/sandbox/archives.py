@@ -18,8 +18,8 @@ BROKER, CONNECT = "broker", "connect"
 
 
 def archive(jars: Path, kind: str, java_build: str) -> Path:
-    """Where the archive of a class path is kept; ``java_build`` is the output of
-    ``java -version``.
+    """Return the path of the archive of a class path; ``java_build`` is the output of ``java
+    -version``.
     """
     return jars / f"{kind}-{hashlib.sha256(java_build.encode()).hexdigest()[:12]}.jsa"
 

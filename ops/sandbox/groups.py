@@ -108,7 +108,9 @@ class Group:
 
 
 def current(layout: SandboxLayout) -> SandboxRecord:
-    """The sandbox's record as it is now. Raises ConnectctlError when the sandbox is gone."""
+    """Return the sandbox's current record. Raises ConnectctlError if the sandbox does not exist any
+    more.
+    """
     found = record.load(layout)
     if found is None:
         raise ConnectctlError(
@@ -158,10 +160,10 @@ def start(launch: Launcher, group_id: str, nodes: Sequence[Node], *, wait: bool 
 def _edit(
     layout: SandboxLayout, node: Node, support: str | None, changes: Mapping[str, str]
 ) -> None:
-    wanted = dict(changes)
+    changed = dict(changes)
     if support is not None:
         check_support(support, parse_version(node.kafka_version))
-        wanted[properties.SUPPORT_KEY] = support
-    if wanted:
+        changed[properties.SUPPORT_KEY] = support
+    if changed:
         file = layout.properties(node.name)
-        file.write_text(properties.with_changes(file.read_text(), wanted))
+        file.write_text(properties.with_changes(file.read_text(), changed))

@@ -17,7 +17,7 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox that is up. ``was_running`` says that ``up`` found it so."""
+    """A running sandbox. ``was_running``: it ran before ``up``."""
 
     layout: SandboxLayout
     was_running: bool = False

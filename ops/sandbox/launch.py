@@ -183,10 +183,9 @@ class Launcher:
         self._spawn(node, self._command(version, main, node.name, options))
 
     def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
-        """Wait until the workers ``started`` now and those that live are one stable group.
+        """Wait until the workers ``started`` and the other live ones are one stable group.
 
-        Others may have been killed behind our back: they are not waited for. A group without any
-        worker is ready.
+        Workers that were killed meanwhile are not waited for. A group without any worker is ready.
         """
         root = self.layout.root
         running = [
@@ -256,8 +255,8 @@ class Launcher:
 
     @contextmanager
     def _watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
-        """Gives what raises when one of these nodes has died, and adds the log to what waiting
-        raises.
+        """Yield a function that raises if one of these nodes has died, and add the log to errors of
+        the wait.
         """
         nodes = [self.record.node(name) for name in names]
 

@@ -48,8 +48,8 @@ def write_logging(version: KafkaVersion, directory: Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line of a log that most likely says why its process failed: the last one with an error,
-    else the last.
+    """Return the line of a log that most likely has the cause of its process's failure: the last
+    one with an error, else the last.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A stack trace ends with its cause, which explains more than its first line.

@@ -56,7 +56,7 @@ def can_bind(port: int) -> bool:
 
 
 def answers(port: int, *, timeout: float = 0.2) -> bool:
-    """Whether something accepts connections on this port; ``timeout`` in seconds."""
+    """Return whether a process accepts connections on this port; ``timeout`` in seconds."""
     return listens(f"{LOOPBACK}:{port}", timeout)
 
 

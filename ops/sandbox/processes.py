@@ -72,8 +72,8 @@ def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
 
 
 def is_alive(pid: int | None, created: float, root: Path) -> bool:
-    """Whether the process with this pid is still the one that was started, and not a later one with
-    its number.
+    """Return whether the process with this pid is still the one that was started, and not a later
+    one with its number.
     """
     return pid is not None and _process(pid, created, root) is not None
 
@@ -114,8 +114,8 @@ def sweep(root: Path, *, timeout: float = 15.0) -> int:
     """Kill every process that carries the mark of ``root``, and return their number."""
     import psutil
 
-    wanted, killed = mark(root), 0
-    while found := [process for process, its_mark in marked() if its_mark == wanted]:
+    expected, killed = mark(root), 0
+    while found := [process for process, its_mark in marked() if its_mark == expected]:
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.kill()

@@ -114,7 +114,7 @@ def worker_properties(
     heartbeat, which comes after half a second instead of three.
     """
     topics = internal_topics(group_id)
-    own = {
+    properties = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group_id,
         "listeners": f"http://{LOOPBACK}:{port}",
@@ -138,10 +138,10 @@ def worker_properties(
         "connector.client.config.override.policy": "All",
     }
     if version.has_service_load:
-        own["plugin.discovery"] = "service_load"
+        properties["plugin.discovery"] = "service_load"
     if version.has_exactly_once_source:
-        own[SUPPORT_KEY] = support
-    return own | dict(extra)
+        properties[SUPPORT_KEY] = support
+    return properties | dict(extra)
 
 
 def render(properties: Mapping[str, str]) -> str:

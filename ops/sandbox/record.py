@@ -19,9 +19,9 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 class Node:
     """One process of a sandbox: a broker (``group_id`` empty) or a worker.
 
-    ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in
-    seconds since the epoch as psutil gives it: pid and start time together name a process, a pid
-    alone may have been given to another.
+    ``pid`` is None if it was stopped on purpose. ``created`` is the process's start time, in
+    seconds since the epoch as psutil returns it: pid and start time together identify a process; a
+    pid alone may be that of a later one.
     """
 
     name: str
@@ -54,7 +54,9 @@ class SandboxRecord:
         return {BROKER: self.listeners, **self.peers}
 
     def addresses(self, listener: str) -> str:
-        """Where clients find this listener: one address of each broker, separated by commas."""
+        """Return the bootstrap servers of this listener: one address of each broker, separated by
+        commas.
+        """
         return ",".join(f"{LOOPBACK}:{ports[listener]}" for ports in self.brokers.values())
 
     @property

@@ -26,7 +26,7 @@ class ShellLines:
     scheme: str = "http"
 
     def values(self, worker: str) -> dict[str, str]:
-        """What the placeholders of a worker stand for. Raises ``BadInput``."""
+        """Return the values of a worker's placeholders. Raises ``BadInput``."""
         at = worker_address.parse(worker, self.scheme)
         return {"worker": at.worker, "host": at.host, "port": str(at.port), "url": at.url}
 
@@ -41,8 +41,8 @@ class ShellLines:
     def run(self, key: str, worker: str, **values: str) -> str | None:
         """Run the line; gives the last line that it printed, masked."""
         purpose = {"change": "The change of", "restart": "The restart of"}[key]
-        said = self.commands.run(self.filled(key, worker, **values), f"{purpose} {worker}")
-        return self.commands.hide(said.last_line) if said.last_line else None
+        output = self.commands.run(self.filled(key, worker, **values), f"{purpose} {worker}")
+        return self.commands.hide(output.last_line) if output.last_line else None
 
 
 @dataclass(frozen=True)

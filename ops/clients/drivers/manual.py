@@ -1,4 +1,4 @@
-"""Workers that a person changes and restarts: says what to do, and does nothing."""
+"""Workers that the user changes and restarts: prints instructions, and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from connectctl.ops.core.errors import BadInput
 
 @dataclass
 class Manual(WorkerDriver):
-    """``tell`` gets what the person is to do, one line each. The same change is printed once, a
-    restart every time.
+    """``tell`` prints instructions, one line each. The same change is printed once, a restart every
+    time.
     """
 
     tell: Callable[[str], None]

@@ -25,11 +25,11 @@ ROLL_TIMEOUT = 900.0
 
 @dataclass(frozen=True)
 class DriverContext:
-    """What drivers need besides the section.
+    """The values that drivers need besides the section.
 
-    ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its
-    group; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of the
-    workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
+    ``tell`` prints instructions; ``sandbox_driver`` returns the driver of a sandbox and its group;
+    ``secrets`` returns values to mask in the output of commands; ``scheme`` is that of the workers'
+    REST servers; ``sandbox`` is the sandbox that the context belongs to.
     """
 
     tell: Callable[[str], None]
@@ -42,7 +42,7 @@ class DriverContext:
 
 @dataclass(frozen=True)
 class MissingDriver(WorkerDriver):
-    """Workers of which the section says too little to change them."""
+    """Workers whose section does not have enough to change them."""
 
     lacks: str
     name: str = "none"

@@ -59,7 +59,7 @@ def consumer_of(kafka: Connection, isolation: str) -> confluent_kafka.Consumer:
 
 
 class Progress:
-    """How far a reading of partitions has come. ``starts`` and ``ends`` are offsets: the first one
+    """The progress of a reading of partitions. ``starts`` and ``ends`` are offsets: the first one
     to read, and the one after the last.
     """
 
@@ -70,7 +70,7 @@ class Progress:
         # From 0 and not from OFFSET_BEGINNING, which costs librdkafka a request and half a second.
         # auto.offset.reset finds the beginning of a partition that begins later.
         self.positions = dict.fromkeys(ends, 0) | dict(starts or {})
-        self.pending = {place for place, end in ends.items() if self.positions[place] < end}
+        self.pending = {each for each, end in ends.items() if self.positions[each] < end}
         self.held_back: dict[TopicPartition, int] = {}
         """Partitions whose committed records end before their end offset: a transaction is open,
         or the leader has not caught up. By each the offset where they end.
@@ -79,7 +79,7 @@ class Progress:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether every partition that is not read to its end is held back."""
+        """Return whether every partition that is not read to its end is held back."""
         return bool(self.pending) and self.pending <= self.held_back.keys()
 
     def check_answers(self, kafka: Connection) -> None:
@@ -117,7 +117,9 @@ def consume_to(
     """
     topics = {topic for topic, _ in progress.ends}
     topic = topics.pop() if len(topics) == 1 else None
-    consumer.assign(positions_at({place: progress.positions[place] for place in progress.pending}))
+    consumer.assign(
+        positions_at({partition: progress.positions[partition] for partition in progress.pending})
+    )
     progress.received = time.monotonic()
     while progress.pending:
         batch = consumer.consume(BATCH, wait)
@@ -133,28 +135,28 @@ def consume_to(
 def _runs_below_ends(
     kafka: Connection, consumer: Any, progress: Progress, batch: list[Any], topic: str | None
 ) -> MessageRuns:
-    for are_events, some in _events_apart(batch):
+    for are_events, messages_or_events in _events_apart(batch):
         if are_events:
-            for message in some:
+            for message in messages_or_events:
                 _handle_event(kafka, message, progress, topic)
             continue
-        for place, messages in message_runs(some, topic):
-            end, last = progress.ends[place], messages[-1].offset()
-            progress.held_back.pop(place, None)
-            was_pending = place in progress.pending
-            progress.advance(place, last + 1)
-            if was_pending and place not in progress.pending and progress.pending:
-                consumer.pause(positions([place]))
+        for partition, messages in message_runs(messages_or_events, topic):
+            end, last = progress.ends[partition], messages[-1].offset()
+            progress.held_back.pop(partition, None)
+            was_pending = partition in progress.pending
+            progress.advance(partition, last + 1)
+            if was_pending and partition not in progress.pending and progress.pending:
+                consumer.pause(positions([partition]))
             below = messages if last < end else [m for m in messages if m.offset() < end]
             if below:
-                yield place, below
+                yield partition, below
 
 
 def _events_apart(batch: list[Any]) -> Iterable[tuple[bool, list[Any]]]:
     if not any(map(_ERROR, batch)):  # a KafkaError cannot be compared to None
         return [(False, batch)] if batch else []
     runs = groupby(batch, key=lambda message: message.error() is not None)
-    return ((are_events, list(some)) for are_events, some in runs)
+    return ((are_events, list(run)) for are_events, run in runs)
 
 
 def _handle_event(kafka: Connection, message: Any, progress: Progress, topic: str | None) -> None:
@@ -163,16 +165,16 @@ def _handle_event(kafka: Connection, message: Any, progress: Progress, topic: st
     if error.code() == KafkaError._PARTITION_EOF:
         # Only the end offset shows that markers and aborted records after the last record were
         # passed.
-        place = TopicPartition(topic or message.topic(), message.partition())
-        progress.end_event(place, message.offset())
+        partition = TopicPartition(topic or message.topic(), message.partition())
+        progress.end_event(partition, message.offset())
     elif not error.retriable() and error.name() not in _IGNORED:
         name = message.topic()
         raise kafka.failure(error, f"read {name or 'topics'}", read_topic(name) if name else None)
 
 
 def message_runs(batch: list[Any], topic: str | None) -> MessageRuns:
-    """Split ``batch`` where the partition changes. With ``topic``, the only one, messages are not
-    asked for theirs, which takes time.
+    """Split ``batch`` where the partition changes. With ``topic``, the only one, the topics of
+    messages are not read, which takes time.
     """
     keys: Iterable[Any] = map(_PARTITION, batch)
     if topic is None:
@@ -180,8 +182,8 @@ def message_runs(batch: list[Any], topic: str | None) -> MessageRuns:
     start = 0
     for key, same in groupby(keys):
         end = start + len(list(same))
-        place = TopicPartition(*key) if topic is None else TopicPartition(topic, key)
-        yield place, batch[start:end]
+        partition = TopicPartition(*key) if topic is None else TopicPartition(topic, key)
+        yield partition, batch[start:end]
         start = end
 
 
@@ -197,8 +199,8 @@ def read_ranges(
     Ends are offsets that a reader with ``isolation`` can reach. Raises what ``KafkaReads`` raises.
     """
     progress = Progress(
-        {place: end for place, (_, end) in ranges.items()},
-        {place: start for place, (start, _) in ranges.items()},
+        {partition: end for partition, (_, end) in ranges.items()},
+        {partition: start for partition, (start, _) in ranges.items()},
     )
     if not progress.pending:
         return

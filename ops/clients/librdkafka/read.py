@@ -1,7 +1,7 @@
 """Reads whole topics to the end as it stood at the start, and returns what compaction would leave.
 
 Only the newest record of a key in a partition is kept, and it is kept as librdkafka's own message
-until the end, so that a million records cost a million dictionary writes and no more. Records that
+until the end, so that a million records cost only a million dictionary writes. Records that
 do not fit in memory are refused before more is read.
 """
 
@@ -77,8 +77,8 @@ def read_tails(
         for p, end in by.items()
     }
     found: dict[str, list[ConsumerRecord]] = {topic: [] for topic in topics}
-    for place, messages in read_ranges(kafka, ranges, isolation="read_uncommitted"):
-        found[place.topic] += map(record_of, messages)
+    for partition, messages in read_ranges(kafka, ranges, isolation="read_uncommitted"):
+        found[partition.topic] += map(record_of, messages)
         memory.check(sum(map(len, found.values())), some_of(list(topics), 3))
     return found
 
@@ -145,8 +145,8 @@ class TopicReading:
         started = time.monotonic()
         for runs in consume_to(self._kafka, consumer, self.progress):
             now = time.monotonic()
-            for place, messages in runs:
-                self._take(place, messages)
+            for partition, messages in runs:
+                self._take(partition, messages)
             if runs:
                 yield
             held_back = patience is not None and self.progress.is_held_back
@@ -169,14 +169,17 @@ class TopicReading:
                 by_key.clear()
 
     def _has_open_transactions(self) -> bool:
-        """Whether open transactions hold back all that is not read, and not only new leaders."""
+        """Return whether open transactions, and not new leaders, hold back all that is not read."""
         pending, held_back = self.progress.pending, self.progress.held_back
         extents = read_extents(self._kafka, sorted({topic for topic, _ in pending}))
-        for place in pending:
-            if extents[place.topic][place.partition].stable >= self.progress.ends[place]:
+        for partition in pending:
+            if (
+                extents[partition.topic][partition.partition].stable
+                >= self.progress.ends[partition]
+            ):
                 # The consumer got an end that its new leader had before it had caught up: it
                 # continues.
-                held_back.pop(place, None)
+                held_back.pop(partition, None)
         return self.progress.is_held_back
 
     def _take(self, place: TopicPartition, messages: list[Any]) -> None:
@@ -208,9 +211,9 @@ class TopicReading:
         """
         ends, held_back = self._ends[topic], self.progress.held_back
         tails = tuple(
-            UnreadTail(place.partition, held_back[place], ends[place.partition])
-            for place in sorted(self.progress.pending)
-            if place.topic == topic
+            UnreadTail(partition.partition, held_back[partition], ends[partition.partition])
+            for partition in sorted(self.progress.pending)
+            if partition.topic == topic
         )
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[ConsumerRecord] = []

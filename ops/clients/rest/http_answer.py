@@ -1,8 +1,8 @@
-"""One HTTP request with an end: the whole answer within so many seconds and so many bytes, or an
+"""One HTTP request with an end: the whole response within a number of seconds and bytes, or an
 error.
 
-httpx's own time-outs bound each wait for bytes: a server that sends one byte a second is never late
-for them.
+httpx's own time-outs limit each wait for bytes: a server that sends one byte a second never exceeds
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ that.
 """
 CHUNK = 1 << 16
 GRACE = 0.1
-"""Seconds for httpx's own, better told, time-out to come first."""
+"""Seconds for httpx's own time-out, which has a better message, to come first."""
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
@@ -75,7 +75,7 @@ def ask(
         except BaseException as e:  # noqa: BLE001  # whatever it is, it belongs to the one who asked
             came.put(e)
 
-    # Left alone behind the deadline: nothing ends a wait for a header.
+    # Abandoned after the deadline: nothing ends a wait for a header.
     threading.Thread(target=run, name="connectctl-rest", daemon=True).start()
     try:
         answer = came.get(timeout=max(deadline - time.monotonic(), 0.0) + GRACE)
