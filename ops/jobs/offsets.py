@@ -138,11 +138,11 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
                 for pack, _ in _packs(bucket)
             )
 
-    for source, some in records:
+    for source, found in records:
         its = held.setdefault(source, [[] for _ in range(buckets)])
-        for record in some:
+        for record in found:
             its[crc32(record[0] or b"") % buckets].append(record)
-        count += len(some)
+        count += len(found)
         if count >= MOST:
             yield from given()
             held, count = {}, 0
@@ -225,7 +225,7 @@ def _found(
     name, purpose = one.purpose.connector, one.purpose
 
     def its(source: Source) -> dict[bytes, tuple[ConsumerRecord, ...]]:
-        return {key: tuple(some) for key, some in by_key(records.get(source, ()), name).items()}
+        return {key: tuple(kept) for key, kept in by_key(records.get(source, ()), name).items()}
 
     places = [replace(at, records=its(Source(at.bootstrap, at.topic))) for at in one.places]
     saved = {where: list(chain(*its(Source(*where, name)).values())) for where in one.backup}
@@ -241,9 +241,9 @@ def _found(
     for at in places:
         records_of = (at.records[key] for key in sorted(keys.intersection(at.records)))
         yield from _kept(Source(at.bootstrap, at.topic), list(chain.from_iterable(records_of)))
-    for where, some in saved.items():
+    for where, kept in saved.items():
         yield from _kept(
-            Source(*where, name), some if not is_decided(purpose, places) else some[:1]
+            Source(*where, name), kept if not is_decided(purpose, places) else kept[:1]
         )
 
 
@@ -305,13 +305,17 @@ def texts(
     stands for all.
     """
     parts = (
-        (source, some[n : n + THOUSANDS])
-        for source, some in records
-        for n in range(0, len(some), THOUSANDS)
+        (source, records_of_source[n : n + THOUSANDS])
+        for source, records_of_source in records
+        for n in range(0, len(records_of_source), THOUSANDS)
     )
     found = (
-        "\n".join(lines_of(_owned(some, owners.get(source, frozenset())), *reversed(source[:2])))
-        for source, some in parts
+        "\n".join(
+            lines_of(
+                _owned(records_of_source, owners.get(source, frozenset())), *reversed(source[:2])
+            )
+        )
+        for source, records_of_source in parts
     )
     return enumerate(filter(None, found))
 

@@ -107,15 +107,15 @@ class Extraction:
         """Return what pyarrow's parser finds in all messages; nothing without pyarrow, or if a
         value has another form than the others.
         """
-        wanted = _read_at_once(sequence, by)
-        if not wanted:
+        specs = _read_at_once(sequence, by)
+        if not specs:
             return {}
         table = self._table(
-            b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted
+            b"\n".join([message.value() or b"{}" for message in some]), len(some), specs
         )
         if table is None:
             return {}
-        found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
+        found = {name: _plainly(_reach(table, spec.path)) for name, spec in specs.items()}
         if "by" in found and (None in found["by"] or self._types["by"] == "int64"):
             # Spelled as value by value they would be; one that is null may be of another type.
             found["by"] = self._spelled(some, found["by"], by)
@@ -123,13 +123,13 @@ class Extraction:
 
     def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
         """Return the numbers of columns; None if the values have to be read record by record."""
-        wanted = _read_at_once(sequence, by)
-        if not wanted or not (
-            "by" in wanted or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
+        specs = _read_at_once(sequence, by)
+        if not specs or not (
+            "by" in specs or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
         ):
             return None
         text, rows = some.lines()
-        table = self._table(text, len(rows), wanted) if len(rows) else None
+        table = self._table(text, len(rows), specs) if len(rows) else None
         if table is None:
             return None
         numbers, present = _with_nulls(_reach(table, sequence.path))
@@ -137,17 +137,17 @@ class Extraction:
             number = _number(DecodedMessage(some, int(rows[row])), sequence)
             if number is not None:
                 numbers[row], present[row] = number, True
-        if "by" in wanted:
+        if "by" in specs:
             labels = _reach(table, by.path).combine_chunks()
         elif by.place is RecordPart.RAW_KEY:
             labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
         else:
             return Numbered(rows[present], numbers[present], None, [None])
-        if "by" in wanted and labels.null_count:
+        if "by" in specs and labels.null_count:
             return None
         coded = labels.dictionary_encode("encode")
         names = coded.dictionary.to_pylist()
-        if self._types["by"] == "int64" and "by" in wanted:
+        if self._types["by"] == "int64" and "by" in specs:
             names = [str(name) for name in names]
         return Numbered(rows[present], numbers[present], coded.indices.to_numpy()[present], names)
 
@@ -193,8 +193,8 @@ def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
     """Return those of the two that pyarrow's parser finds; nothing if it does not find the
     sequence.
     """
-    wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
-    return wanted if "sequence" in wanted else {}
+    specs = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
+    return specs if "sequence" in specs else {}
 
 
 def _with_nulls(column: Any) -> tuple[Any, Any]:

@@ -78,7 +78,7 @@ class Command(WorkerDriver):
         try:
             printed = self.lines.commands.run(line, f"Reading {name} of {worker}").out
         except CommandFailed as e:
-            if e.said.status != NOT_FOUND or e.said.both.strip():
+            if e.output.status != NOT_FOUND or e.output.both.strip():
                 raise
             printed = ""
         return ConfiguredValue(value_in(printed, name), f"command {self.lines.commands.hide(line)}")

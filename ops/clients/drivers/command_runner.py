@@ -56,13 +56,13 @@ class CommandOutput:
 
 
 class CommandFailed(ConnectctlError):
-    """A command ended with an exit status other than 0. ``said`` is its output, with its secrets."""
+    """A command ended with an exit status other than 0. ``output`` is its output, with its secrets."""
 
     code = "command-failed"
 
-    def __init__(self, what: str, said: CommandOutput, *, why: str):
+    def __init__(self, what: str, output: CommandOutput, *, why: str):
         super().__init__(what, why=why)
-        self.said = said
+        self.output = output
 
 
 @dataclass
@@ -127,8 +127,8 @@ class Commands:
             raise CommandFailed(f"{purpose} failed", printed, why=self._why(what, printed))
         return printed
 
-    def _why(self, what: str, said: CommandOutput) -> str:
-        text = said.both if len(said.both) <= KEPT else _whole_words(said.both[-KEPT:])
+    def _why(self, what: str, output: CommandOutput) -> str:
+        text = output.both if len(output.both) <= KEPT else _whole_words(output.both[-KEPT:])
         shown = (line.strip()[:SHOWN_LENGTH] for line in self.hide(text).splitlines())
         lines = [line for line in shown if line][-SHOWN_LINES:]
         return what + (f"; it printed: {' / '.join(lines)}" if lines else "; it printed nothing")

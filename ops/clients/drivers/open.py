@@ -27,12 +27,12 @@ ROLL_TIMEOUT = 900.0
 class DriverContext:
     """The values that drivers need besides the section.
 
-    ``tell`` prints instructions; ``sandbox_driver`` returns the driver of a sandbox and its group;
+    ``instruct`` prints instructions; ``sandbox_driver`` returns the driver of a sandbox and its group;
     ``secrets`` returns values to mask in the output of commands; ``scheme`` is that of the workers'
     REST servers; ``sandbox`` is the sandbox that the context belongs to.
     """
 
-    tell: Callable[[str], None]
+    instruct: Callable[[str], None]
     sandbox_driver: Callable[[str, str | None], WorkerDriver]
     secrets: Callable[[], Iterable[str]] = tuple
     scheme: str = "http"
@@ -150,7 +150,7 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             missing = MissingDriver("the driver sandbox requires sandbox")
             return around.sandbox_driver(name, around.group_id) if name else missing
         case _:
-            return Manual(around.tell)
+            return Manual(around.instruct)
 
 
 def _strimzi(way: WorkerSettings, commands: Commands, around: DriverContext) -> Strimzi:
@@ -161,5 +161,5 @@ def _strimzi(way: WorkerSettings, commands: Commands, around: DriverContext) -> 
         kubectl=way.kubectl or "kubectl",
         apply=way.apply is not False,
         roll_timeout=way.roll_timeout or ROLL_TIMEOUT,
-        tell=around.tell,
+        instruct=around.instruct,
     )

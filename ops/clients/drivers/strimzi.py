@@ -36,7 +36,7 @@ wider.
 @dataclass
 class Strimzi:
     """``WorkerDriver`` of a KafkaConnect resource. With ``apply`` it patches the resource; else it
-    prints the patch by ``tell``, for users who keep it in git.
+    prints the patch by ``instruct``, for users who keep it in git.
 
     ``roll_timeout``: seconds from here until the operator has restarted all workers.
     """
@@ -48,7 +48,7 @@ class Strimzi:
     apply: bool = True
     roll_timeout: float = 900.0
     pause: float = 2.0
-    tell: Callable[[str], None] = field(kw_only=True)
+    instruct: Callable[[str], None] = field(kw_only=True)
     name: str = "strimzi"
     _awaited: dict[str, str] = field(default_factory=dict)
     _rolling: bool = False
@@ -108,7 +108,7 @@ class Strimzi:
             return f"already set on {self._called}"
         self._begin()
         if not self.apply:
-            self.tell(self._manifest(name, value))
+            self.instruct(self._manifest(name, value))
             return "requested; waiting for it to be applied is part of the restart"
         patch = json.dumps({"spec": {"config": {name: value}}})
         self._run("The patch", "patch", f"{KIND}/{self.resource}", "--type", "merge", "-p", patch)
@@ -125,7 +125,7 @@ class Strimzi:
         wants_another = not self._rolling or worker in self._restarted
         if wants_another and self._missing(self._get()) is None:
             if not self.apply:
-                self.tell(
+                self.instruct(
                     f"Have Strimzi restart the workers: {self.kubectl} "
                     f"{shlex.join(self._where(*self._annotate))}"
                 )

@@ -51,7 +51,7 @@ class Lines:
     widths: Sequence[int] | None = None
 
     def width(self, start: int, end: int) -> int:
-        """How many bytes the lines from ``start`` to before ``end`` take in the file."""
+        """Return the size in the file of the lines from ``start`` to before ``end``, in bytes."""
         if self.widths is None:
             return sum(map(len, self.texts[start:end])) + end - start
         return sum(self.widths[start:end])

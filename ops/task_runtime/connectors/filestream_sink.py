@@ -1,8 +1,8 @@
 """Values as lines of a file: Kafka's FileStreamSink.
 
-Each value goes to the end of the file with a line feed. Text and bytes are written as they are,
-null as ``null``, anything else as JSON, where Java writes what its objects' ``toString`` gives.
-What is committed is on the disk; after a failure the lines behind it are written again.
+Each value is appended to the file with a line feed. Text and bytes are written unchanged, null as
+``null``, anything else as JSON, where Java writes the result of its objects' ``toString``.
+Committed records are on the disk; after a failure the lines after them are written again.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ ANSWER_TIMEOUT = 30.0
 """Seconds after which a task takes a driver that has not answered for lost."""
 T = TypeVar("T")
 Reached = Callable[[], Mapping[str, KnownEnds]]
-"""How far the offsets topics are known to reach."""
+"""Returns the known ends of the offsets topics."""
 
 
 class GenerationStart(QuestionListener):
@@ -60,8 +60,8 @@ class GenerationStart(QuestionListener):
         threading.Thread(target=self._run, daemon=True).start()
 
     def during(self, run: Callable[[], T]) -> T:
-        """What ``run`` gives, during which the generation starts. What ``start`` raised comes
-        before what ``run`` raises.
+        """Return the result of ``run``, during which the generation starts. An error of ``start``
+        is raised before one of ``run``.
         """
         try:
             done = run()

@@ -31,8 +31,8 @@ _ANEW = (
 
 
 class Late(StrEnum):
-    """What becomes of rows that are behind the committed offset of their source partition when
-    their batch begins.
+    """The treatment of rows that are at or before the committed offset of their source partition
+    when their batch begins.
     """
 
     REFUSE = "refuse"
@@ -68,9 +68,7 @@ class Digest:
 
 
 def digest(pieces: Iterable[PartitionSlice]) -> Digest:
-    """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at
-    once.
-    """
+    """Return the digest of all rows of ``pieces``; consecutive pieces are digested at once."""
     import numpy as np
 
     found = Digest()
@@ -82,11 +80,10 @@ def digest(pieces: Iterable[PartitionSlice]) -> Digest:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """What a task has committed of a batch: all (``through``) or a part, whose rows have
-    ``digest``.
+    """The progress of a task in a batch: all (``through``) or a part, whose rows have ``digest``.
 
-    ``since`` is, by partition of the offsets topic, where the connector's newest record was when
-    the task began the batch: a source partition whose record lies behind that has advanced in it.
+    ``since`` is, by partition of the offsets topic, the position of the connector's newest record
+    when the task began the batch: a source partition with a later record has advanced in it.
     ``up_to`` is the hash up to which rows without an order were written.
     """
 
@@ -149,11 +146,11 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
 def progress_of(
     batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]
 ) -> BatchProgress | None:
-    """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new
-    to it.
+    """Return the progress of ``task`` in ``batch``, by the reports of all tasks of its query; None
+    for a new batch.
 
-    Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by
-    other tasks.
+    Raises ``ConnectctlError`` if the batch is older than one that is through, or was begun by other
+    tasks.
     """
     for each in reported.values():
         if each.batch > batch.number:

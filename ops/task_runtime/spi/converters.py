@@ -37,7 +37,7 @@ class Converters:
     of_header: Convert
 
     def values(self, some: Sequence[Any]) -> list[bytes | None]:
-        """Many values at once; bytes that stay as they are cost next to nothing."""
+        """Return many converted values; bytes that stay unchanged cost next to nothing."""
         if self.of_value in (_as_text, _as_bytes) and set(map(type, some)) <= _AS_THEY_ARE:
             return list(some)
         return list(map(self.of_value, some))
@@ -56,11 +56,11 @@ def converter_class(configs: Mapping[str, str], name: str) -> str:
     """The Java class that the property ``name`` names, in full; strings where it is missing. Raises
     ``BadInput``.
     """
-    given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
-    kind = KINDS.get(given)
+    name_given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
+    kind = KINDS.get(name_given)
     if kind is None:
         hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
-        raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
+        raise BadInput(f"Unsupported converter {name_given} ({name})", next_step=hint)
     return kind
 
 

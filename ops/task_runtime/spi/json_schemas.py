@@ -24,8 +24,8 @@ _LOGICAL = "org.apache.kafka.connect.data."
 
 
 class DataError(ConnectctlError):
-    """``DataException``: bytes that are not what their converter reads, or a payload that is not
-    what its schema says.
+    """``DataException``: bytes that are not in the format of their converter, or a payload that
+    does not match its schema.
     """
 
     code = "bad-record"
@@ -78,7 +78,7 @@ def _real(schema: Mapping[str, Any], payload: Any) -> float:
 
 
 def _single(schema: Mapping[str, Any], payload: Any) -> float:
-    """As precise as a Java float."""
+    """Return a number with the precision of a Java float."""
     return float(struct.unpack("f", struct.pack("f", _real(schema, payload)))[0])
 
 

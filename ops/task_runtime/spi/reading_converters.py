@@ -154,8 +154,8 @@ class _Envelopes:
 
 
 def _prefix(data: bytes) -> bytes:
-    """What comes before the payload of an envelope that is written as Connect writes it; nothing,
-    where it is not.
+    """Return the text before the payload of an envelope that is written as Connect writes it, else
+    nothing.
     """
     text = data.decode("utf-8-sig")
     if not text.startswith(_SCHEMA):
@@ -185,9 +185,9 @@ def _parsed(data: bytes) -> Any:
 
 
 def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | None]:
-    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps.
-    Anything else is the text itself: quoted strings, with their quotes, as in Java, and dates,
-    which Java reads.
+    """Return the value of ``SimpleHeaderConverter``, of its JSON: numbers, booleans, null, arrays
+    and maps. Anything else is the text itself: quoted strings, with their quotes, as in Java, and
+    dates, which Java reads.
     """
     if data is None:
         return None, None

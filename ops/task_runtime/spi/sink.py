@@ -115,8 +115,8 @@ class SinkTaskContext(Protocol):
         """
 
     def is_closing(self) -> bool:
-        """Whether this ``pre_commit`` is the last one for its partitions, which are closed
-        afterwards (KIP-275). False at all other times.
+        """Return whether this ``pre_commit`` is the last one for its partitions, which are closed
+        afterwards (KIP-275). False during all other calls.
         """
 
 

@@ -100,7 +100,7 @@ class Records(Sequence[Record]):
 
     @property
     def pandas(self) -> Any:
-        """The same columns as a pandas DataFrame."""
+        """Return the same columns as a pandas DataFrame."""
         return self.arrow.to_pandas()
 
     def by_partition(self) -> Iterable[Records]:

@@ -1,4 +1,4 @@
-"""What a connector goes through before its tasks start: validation, ``start``, ``task_configs``,
+"""The calls of a connector before its tasks start: validation, ``start``, ``task_configs``,
 ``stop``.
 """
 

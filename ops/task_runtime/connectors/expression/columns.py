@@ -64,7 +64,7 @@ def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """What a column holds for ``value``: objects and arrays are the text of their JSON."""
+    """Return the value of a column for ``value``: objects and arrays are the text of their JSON."""
     return connect_json(value) if isinstance(value, dict | list) else value
 
 
@@ -161,12 +161,12 @@ def _compare(node: ast.Compare, columns: Mapping[str, Any]) -> Any:
     """A chain as ``a < b < c`` is ``a < b and b < c``."""
     parts = [_apply(each, columns) for each in (node.left, *node.comparators)]
     found = []
-    for op, left, right in zip(node.ops, parts, parts[1:], strict=False):
+    for op, first, right in zip(node.ops, parts, parts[1:], strict=False):
         if isinstance(op, ast.In | ast.NotIn):
-            there = left.isin(right)
-            found.append(~there if isinstance(op, ast.NotIn) else there)
+            is_in = first.isin(right)
+            found.append(~is_in if isinstance(op, ast.NotIn) else is_in)
         else:
-            found.append(_OPERATORS[type(op)](left, right))
+            found.append(_OPERATORS[type(op)](first, right))
     return reduce(operator.and_, found)
 
 

@@ -1,5 +1,5 @@
-"""What ``Filter``, ``Map`` and ``Route`` have in common: expressions by name, checked, and applied
-to records.
+"""The base of ``Filter``, ``Map`` and ``Route``: named expressions are checked, and applied to
+records.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class ExpressionTask(Transform):
 
     @classmethod
     def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """What is wrong with the configuration, by property."""
-        if (given := configs.get(MISSING, "fail")) not in ("fail", "null"):
-            yield MISSING, f"Invalid value {given} for configuration {MISSING}: use fail or null"
+        """Yield the errors of the configuration, by property."""
+        if (missing := configs.get(MISSING, "fail")) not in ("fail", "null"):
+            yield MISSING, f"Invalid value {missing} for configuration {MISSING}: use fail or null"
         reader = RowReader(configs)
         if reader.reads_bytes:
             yield (
@@ -72,7 +72,7 @@ class ExpressionTask(Transform):
         return [each for each in made if each is not None]
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """What to write for ``record``, by the results of its expressions."""
+        """Return the output for ``record``, by the results of its expressions."""
         raise NotImplementedError
 
     def _results(

@@ -39,8 +39,8 @@ def file_name(place: TopicPartition, first: int, last: int) -> str:
 
 
 def row_of(record: SinkRecord) -> Row:
-    """The row of ``record``. Text is UTF-8, bytes are as they are, null is null, anything else is
-    JSON.
+    """Return the row of ``record``. Text is UTF-8, bytes are unchanged, null is null, anything else
+    is JSON.
     """
     headers = [{"key": key, "value": _bytes(value)} for key, value in record.headers or ()]
     when = record.timestamp
@@ -107,17 +107,17 @@ class ArchiveDirectory:
         return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
-        """What is in it: names relative to it, and pyarrow's facts; nothing where it does not
+        """Return its files: names relative to it, and pyarrow's file infos; nothing if it does not
         exist.
         """
         with self._failing("list"):
-            there = self._files.get_file_info(
+            infos = self._files.get_file_info(
                 fs.FileSelector(self._root, recursive=True, allow_not_found=True)
             )
         # Some file systems list paths with a leading slash, or without one.
         return [
             (each.path.strip("/").removeprefix(self._root.strip("/")).lstrip("/"), each)
-            for each in there
+            for each in infos
             if each.is_file
         ]
 

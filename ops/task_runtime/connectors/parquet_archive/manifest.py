@@ -1,8 +1,8 @@
-"""The manifest topic of an archive: which files it consists of. What is not named here is not in
+"""The manifest topic of an archive, which names its files. A file without a record here is not in
 the archive.
 
-A record is written in the transaction that commits the group's offsets behind its file, so that
-both are there or neither.
+A record is written in the transaction that commits the group's offsets after its file, so that both
+exist or neither.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class ArchivedFile:
 
     @property
     def place(self) -> TopicPartition:
-        """Where its records come from."""
+        """Return the partition of its records."""
         return TopicPartition(self.topic, self.partition)
 
     def record(self, manifest_topic: str) -> ProducerRecord:
-        """As the manifest has it: the key is JSON with ``topic``, ``partition`` and ``first``, the
-        value JSON with ``file``, ``first``, ``last``, ``rows`` and ``bytes``.
+        """Return its record in the manifest: the key is JSON with ``topic``, ``partition`` and
+        ``first``, the value JSON with ``file``, ``first``, ``last``, ``rows`` and ``bytes``.
         """
         key = {"topic": self.topic, "partition": self.partition, "first": self.first}
         value = {
@@ -133,7 +133,7 @@ def names_in(records: Iterable[ConsumerRecord]) -> frozenset[str]:
 
 
 def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:
-    """The offset behind the last record that is archived, by partition."""
+    """Return the offset after the last archived record, by partition."""
     ends: dict[TopicPartition, int] = {}
     for each in files:
         ends[each.place] = max(each.last + 1, ends.get(each.place, 0))

@@ -64,8 +64,8 @@ class RemoveOrphans(Step[SweepContext]):
         )
 
     def apply(self, context: SweepContext) -> str | None:
-        there = context.find()
-        removed = [each for each in self.files if each.name in there]
+        orphans = context.find()
+        removed = [each for each in self.files if each.name in orphans]
         for each in removed:
             context.remove(each.name)
         return (
