@@ -67,15 +67,15 @@ class ArchivePartition:
 
     @property
     def end(self) -> int:
-        """Up to where it has to be in the archive: the committed offset, without one the end of its
-        last file.
+        """Return the offset up to which the archive has to be complete: the committed offset,
+        without one the end of its last file.
         """
         last = max((each.last + 1 for each in self.files), default=0)
         return last if self.unknown or self.committed is None else self.committed
 
     def uncovered(self, contents: Mapping[str, FileContent]) -> list[tuple[int, int]]:
-        """The offsets that no dense file has, as ranges from the first to before the second, below
-        ``end``.
+        """Return the offsets that no dense file has, as ranges from the first to before the second,
+        below ``end``.
         """
         begin = min((each.first for each in self.files), default=self.end)
         begin = min(begin, self.input.first) if self.input is not None else begin
@@ -121,8 +121,8 @@ class ArchiveAudit:
 def archive_partitions(
     files: Collection[ArchivedFile], extents: Extents, before: GroupPositions, after: GroupPositions
 ) -> tuple[ArchivePartition, ...]:
-    """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was
-    deleted and created again, are unknown.
+    """Return the partitions of the archive and of its inputs. Offsets of a topic that is gone, or
+    that was deleted and created again, are unknown.
     """
     places = {
         *(TopicPartition(t, p) for t, found in extents.items() for p in found),

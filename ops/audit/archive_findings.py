@@ -1,4 +1,4 @@
-"""Findings of an audit of an archive: what is wrong, and what keeps it from a proof. Pure."""
+"""Findings of an audit of an archive: violations, and reasons why it proves nothing. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMED = 10
 
 
 def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
-    """Everything worth telling, the worst first."""
+    """Return the findings, the worst first."""
     return worst_first([*_of_files(audit), *_of_offsets(audit), *_of_the_group(audit)])
 
 

@@ -118,7 +118,7 @@ def matched(raw: bytes | None, pattern: str) -> str | None:
 
 
 def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
-    """The steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
+    """Return the steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
     if not text.startswith("$"):
         raise BadInput(
             f"{option} {text} is not a JSON path",
@@ -151,7 +151,7 @@ def follow(data: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def unwrapped(data: Any) -> Any:
-    """``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
+    """Return ``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
     return (
         data["payload"] if isinstance(data, dict) and data.keys() == {"schema", "payload"} else data
     )
@@ -175,7 +175,7 @@ def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
 
 
 def number_of(value: Any) -> int | None:
-    """``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else
+    """Return ``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else
     None.
     """
     if isinstance(value, str | bytes):
@@ -189,7 +189,7 @@ def number_of(value: Any) -> int | None:
 
 
 def text_of(value: Any) -> str | None:
-    """``value`` as the name of a source partition; None for nothing."""
+    """Return ``value`` as the name of a source partition; None for nothing."""
     if value is None:
         return None
     if isinstance(value, bytes):

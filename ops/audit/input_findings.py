@@ -1,5 +1,5 @@
-"""Findings of an audit that compares a transform's output with its inputs: what is wrong, and what
-is unknown.
+"""Findings of an audit that compares a transform's output with its inputs: violations, and
+unknowns.
 """
 
 from __future__ import annotations

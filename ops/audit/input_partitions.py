@@ -30,7 +30,7 @@ class InputPartition:
     hidden: str | None = None
 
     def ranges(self) -> Iterator[PartitionRange]:
-        """The partition in its sides, each of which has records to read."""
+        """Yield the partition in its sides, each of which has records to read."""
         span = self.span
         stop = min(span.until, span.stable)
         for side, start, until in (

@@ -40,8 +40,8 @@ class Occurrence(NamedTuple):
     """``times`` records with each of the numbers ``first`` to ``last`` (``KEYED``: none), from
     ``first_offset`` on.
 
-    A row without a ``source`` counts the records of a place: ``first`` all of them, ``last`` those
-    without an identity. ``timestamp`` is the first record's, in milliseconds.
+    A row without a ``source`` counts the records of a partition: ``first`` all of them, ``last``
+    those without an identity. ``timestamp`` is the first record's, in milliseconds.
     """
 
     source: str | None
@@ -56,7 +56,9 @@ class Occurrence(NamedTuple):
     timestamp: int
 
     def early(self, number: int) -> tuple[int, int]:
-        """The lowest and the highest offset at which the first record with ``number`` can be."""
+        """Return the lowest and the highest offset at which the first record with ``number`` can
+        be.
+        """
         if self.last == KEYED:
             return self.first_offset, self.first_offset
         return self.first_offset + number - self.first, self.last_offset - (self.last - number)
@@ -82,8 +84,8 @@ def of_range(run: SequenceRange, side: int) -> Occurrence:
 
 
 def order(row: Occurrence) -> tuple[object, ...]:
-    """The order that ``Matching`` needs: counts first, then the rows of a source after each other
-    by their numbers.
+    """Return the order that ``Matching`` needs: counts first, then the rows of a source after each
+    other by their numbers.
     """
     return row.source is not None, row.source or "", *row[1:6]
 
@@ -155,9 +157,9 @@ class _Counts:
 
 class Matching:
     """Compares rows. ``subset``: records may be left out. ``inputs_whole`` and ``output_whole``:
-    nothing was removed from them, and no open transaction hides what they have.
+    nothing was removed from them, and no open transaction hides records.
 
-    Without it a record that has no counterpart proves nothing, and is a violation of the kind
+    Without these a record without a counterpart proves nothing, and is a violation of the kind
     ``unmatched``.
     """
 
@@ -292,8 +294,8 @@ def _violation(
     detail: str,
     others: Iterable[Occurrence],
 ) -> Violation:
-    """``times`` records too few or too many of each number, seen at ``row``; ``others`` has the
-    counterpart, if any.
+    """Return ``times`` records too few or too many of each number, seen at ``row``; ``others`` has
+    the counterpart, if any.
     """
     missing = row.side != ReadSide.OUTPUT
     offset, until = row.early(first) if missing or kind == "torn" else row.late(first)

@@ -111,8 +111,8 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
 
 
 def positions(before: Sequence[Pair], after: Sequence[Pair]) -> tuple[int, int] | None:
-    """The position of a file source that reads one file, before and after; None where there is
-    none, or several files.
+    """Return the position of a file source that reads one file, before and after; None where there
+    is none, or several files.
     """
     later = [offset for _, offset in after if offset is not None]
     if len(later) != 1:

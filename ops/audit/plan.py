@@ -59,7 +59,7 @@ class AuditRequest:
 
 
 def bound(text: str, option: str) -> Bound:
-    """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises
+    """Return ``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises
     ``BadInput``.
     """
     head, _, number = text.partition(":")

@@ -127,8 +127,8 @@ class Scan:
         self.totals = PartTotals(span.topic, span.partition, span.start, span.until, span.stable)
 
     def walk(self, log: Iterable[Batch | Marker]) -> Iterator[TransactionPart | Violation]:
-        """The transactions as they end and what is wrong, in the order of the log; at last what is
-        still open.
+        """Yield the transactions as they end and what is wrong, in the order of the log; at last
+        what is still open.
         """
         until = self._span.until
         for item in log:
@@ -204,8 +204,8 @@ class Scan:
         return known
 
     def _jump(self, batch: Batch, producer: _Producer) -> Iterator[Violation]:
-        """A sequence that does not follow the last one of its producer: right at the begin of an
-        epoch, else wrong.
+        """Yield a sequence that does not follow the last one of its producer: right at the begin of
+        an epoch, else wrong.
         """
         fresh = batch.epoch > producer.epoch
         if batch.epoch != producer.epoch:
@@ -249,7 +249,8 @@ class Scan:
     def _contradiction(
         self, marker: Marker, epoch: int, first: int, records: int
     ) -> Iterator[Violation]:
-        """A commit that finds nothing open, because what it was to commit was aborted here before.
+        """Yield a commit that finds nothing open, because what it was to commit was aborted here
+        before.
 
         Only where the commit is of the same transaction by its epoch: a client that commits has
         written something to every partition that it added.

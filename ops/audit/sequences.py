@@ -39,8 +39,8 @@ class SequenceRange(NamedTuple):
         return self.last - self.first + 1
 
     def offsets_of(self, number: int) -> tuple[int, int]:
-        """The lowest and the highest offset at which ``number`` can be: every number takes at least
-        one offset.
+        """Return the lowest and the highest offset at which ``number`` can be: every number takes
+        at least one offset.
         """
         return self.first_offset + number - self.first, self.last_offset - (self.last - number)
 
@@ -161,8 +161,8 @@ class SequenceCheck:
             )
 
     def _copies(self, run: SequenceRange) -> tuple[SequenceRange, SequenceRange]:
-        """The first run in the log that has the first number of ``run``, and the reported copy:
-        ``run``, or the next.
+        """Return the first run in the log that has the first number of ``run``, and the reported
+        copy: ``run``, or the next.
         """
         self._open = [known for known in self._open if known.last >= run.first]
         first, *others = sorted(
@@ -236,7 +236,7 @@ def _violation(
 
 
 def order(run: SequenceRange) -> tuple[object, ...]:
-    """The order that ``SequenceCheck`` needs: counts first, then the ranges of one source partition
-    after each other.
+    """Return the order that ``SequenceCheck`` needs: counts first, then the ranges of one source
+    partition after each other.
     """
     return run.source is not None, run.stream, run.source or "", run.first, *run[3:7]

@@ -1,6 +1,4 @@
-"""All that an audit found, put together from rows in bounded memory: numbers, and the worst of what
-is wrong.
-"""
+"""The summary of an audit's rows in bounded memory: numbers, and the worst violations."""
 
 from __future__ import annotations
 
@@ -56,7 +54,7 @@ class Summary:
     _number: int = 0
 
     def add(self, found: Any) -> None:
-        """Take one thing that the jobs give."""
+        """Add a result of the jobs."""
         if isinstance(found, Violation):
             self.count(found.kind, 1, found.records)
             self.timeline.add(
@@ -166,8 +164,8 @@ class Summary:
 
     @property
     def torn_parts(self) -> Iterable[Violation]:
-        """Parts of torn transactions, each once: it is seen in its partition, and again beside the
-        others.
+        """Return the parts of torn transactions, each once: they are reported in their partition,
+        and again with the others.
         """
         return {
             (o.topic, o.partition, o.offset): o

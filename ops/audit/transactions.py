@@ -80,8 +80,8 @@ class TransactionTotals:
 
 
 def order(part: TransactionPart) -> tuple[Any, ...]:
-    """The order in which ``TransactionJoin`` wants parts: by producer and epoch, then as they
-    ended.
+    """Return the order in which ``TransactionJoin`` wants parts: by producer and epoch, then as
+    they ended.
     """
     return (
         part.producer_id,

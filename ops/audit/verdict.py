@@ -1,7 +1,6 @@
-"""From what was summary to a verdict: pure, so that it can be tried on every combination.
+"""The verdict of an audit by its summary. Pure, and tested on every combination.
 
-Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of
-them.
+Torn weighs more than duplicates, these more than gaps; undecided is any of them.
 """
 
 from __future__ import annotations
@@ -70,8 +69,8 @@ _UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer. ``now`` is in seconds since the epoch, for the age of open transactions;
-    ``offsets`` None: not asked.
+    """The result of an audit. ``now`` is in seconds since the epoch, for the age of open
+    transactions; ``offsets`` is None if they were not requested.
     """
 
     cluster_id: str
@@ -109,14 +108,14 @@ class Audit:
 
 
 def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
-    """The worst that one of ``findings`` means."""
+    """Return the worst verdict of ``findings``."""
     ids = {finding.id for finding in findings}
     means = (verdict for verdict, its in _RULES.items() if any(rule.id in ids for rule in its))
     return next(means, AuditVerdict.EXACTLY_ONCE)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """``findings`` by severity, and in the order of ids and subjects."""
+    """Return ``findings`` by severity, and in the order of ids and subjects."""
     rank = list(Severity)
     return tuple(sorted(findings, key=lambda f: (rank.index(f.severity), f.id, f.subject)))
 
@@ -332,8 +331,8 @@ def _who(part: Violation) -> str:
 
 
 def matching(summary: Summary, offsets: Offsets) -> Offsets:
-    """``offsets``, unless none of them is of a source partition that was found: then the two are
-    named differently.
+    """Return ``offsets``, or the reason why they are not compared if none of them is of a source
+    partition in the records.
     """
     read = any(each.records for each in (summary.reads or {}).values())
     if offsets.numbers and (summary.source_partitions or read) and not summary.tracked:

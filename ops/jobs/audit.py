@@ -1,8 +1,8 @@
-"""The audit's jobs: from spans of partitions to rows of what is there, from those to what is wrong.
-No session in here.
+"""The jobs of an audit: from spans of partitions to rows of transactions and runs, from those to
+violations. They open no session.
 
-Every function that does the work takes and gives plain rows; the same run in this process for
-topics that are small.
+Every function that does the work takes and returns plain rows; the same functions run in this
+process for topics that are small.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Cluster:
 def scanned(
     cluster: Cluster, spans: Sequence[PartitionRange]
 ) -> Iterator[TransactionPart | Violation | PartTotals]:
-    """The transactions in the partitions, what is wrong with their sequences, and at the end of
-    each its totals.
+    """Yield the transactions in the partitions, the violations of their sequences, and after each
+    partition its totals.
     """
     with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
@@ -94,8 +94,8 @@ def scanned(
 def ran(
     cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, *, by_column: bool = False
 ) -> Iterator[SequenceRange]:
-    """The runs of sequence numbers in what is committed of the partitions, each below its last
-    stable offset.
+    """Yield the runs of sequence numbers in the committed records of the partitions, each below its
+    last stable offset.
 
     Read by librdkafka, or ``by_column``, which is quicker.
     """
@@ -110,9 +110,8 @@ def ran(
 def columns(
     cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> Iterator[tuple[TopicPartition, Sequence[Any] | Columns]]:
-    """The committed records of each place from the first offset of its range to below the second,
-    in stretches of one place; librdkafka's messages where they are in a format of Kafka before
-    0.11.
+    """Yield the committed records of each partition from the first offset of its range to before
+    the second, in runs of one partition; librdkafka's messages for formats before Kafka 0.11.
     """
     with closing(ColumnReader(cluster.client, timeout=cluster.timeout)) as reader:
         for partition, (start, end) in ranges.items():
@@ -128,7 +127,9 @@ def columns(
 
 
 def reader(cluster: Cluster, wanted: Wanted) -> Reader:
-    """Committed records with their source partition and number, for looking up a few."""
+    """Return a function that yields committed records with their source partition and number, to
+    look up a few.
+    """
     kafka, extract, sequence = (
         Kafka(cluster.client, timeout=cluster.timeout),
         Extraction(),
@@ -168,10 +169,10 @@ def swept(
 def scan_frame(
     spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], tasks: int
 ) -> DataFrame:
-    """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``,
-    the rest as ``RESULT``.
+    """Return ``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of
+    ``SEGMENTS``, the rest as ``RESULT``.
 
-    Both in one frame, so that the headers are read once.
+    Both are in one frame, so that the headers are read once.
     """
     shares = split(spans, tasks)
 
@@ -186,7 +187,7 @@ def scan_frame(
 
 
 def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
-    """``joined``, of the transactions in what ``scan_frame`` gives."""
+    """Return ``joined`` of the transactions in the frame of ``scan_frame``."""
     columns = [f"s_{name} AS {name}" for name in TransactionPart._fields]
     parts = scanned_.where("s_producer_id IS NOT NULL").selectExpr(*columns)
     end = "CASE WHEN marker_ts < 0 THEN 4611686018427387904 ELSE marker_ts END"
@@ -202,7 +203,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
 
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
-    """The rows of ``scan_frame`` other than transactions."""
+    """Return the rows of ``scan_frame`` other than transactions."""
     return scanned_.where("s_producer_id IS NULL").select(
         "what", "weight", "reported", *Violation._fields
     )
@@ -215,7 +216,7 @@ def run_frame(
     wanted: Wanted,
     tasks: int,
 ) -> DataFrame:
-    """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
+    """Return ``ran`` by at most ``tasks`` Spark tasks; large partitions are split among several."""
     shares = split(pieces(spans, tasks), tasks)
     return of_shares(spark, shares, lambda share: ran(cluster, share, wanted, by_column=True), RUNS)
 
@@ -226,7 +227,7 @@ def sweep_frame(
     first: int | None = None,
     committed: Mapping[str, Committed] | None = None,
 ) -> DataFrame:
-    """``swept``, every source partition in one Spark task."""
+    """Return ``swept``, every source partition in one Spark task."""
     ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(
         *SequenceRange._fields[:7]
     )
@@ -251,8 +252,8 @@ def gather_frame(found: DataFrame, shown: int) -> DataFrame:
 
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
-    """The spans in shares, the biggest first, each to the share with the least to do that has none
-    of its partition.
+    """Return the spans in shares, the largest first, each in the share with the least work that has
+    none of its partition.
     """
     return in_shares(
         spans,
@@ -278,7 +279,7 @@ def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
 
 
 def result_of(found: Any) -> tuple[Any, ...]:
-    """Any result of the work as a row of ``RESULT``."""
+    """Return a result of the work as a row of ``RESULT``."""
     if isinstance(found, Violation):
         return ("violation", found.records, None, *found)
     if found is None:

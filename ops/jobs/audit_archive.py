@@ -40,7 +40,7 @@ def row_frame(
 
 
 def contents(rows: DataFrame | None) -> dict[str, FileContent]:
-    """The content of each file that has rows."""
+    """Return the content of each file that has rows."""
     if rows is None:
         return {}
     numbers = "count(*), count(DISTINCT offset), min(offset), max(offset)"
@@ -54,7 +54,7 @@ def contents(rows: DataFrame | None) -> dict[str, FileContent]:
 def missing(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[PartitionRange], rows: DataFrame | None
 ) -> dict[TopicPartition, MissingRecords]:
-    """The committed records of the inputs in ``ranges`` that are not among ``rows``, by
+    """Return the committed records of the inputs in ``ranges`` that are not among ``rows``, by
     partition.
     """
     if not ranges:

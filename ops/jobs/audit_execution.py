@@ -64,7 +64,7 @@ def audit_topics(
     patience: float,
     evidence: Path | None = None,
 ) -> Audit:
-    """The audit of ``request``: read topics and offsets, run the jobs, evaluate."""
+    """Return the audit of ``request``: read topics and offsets, run the jobs, evaluate."""
     kafka = access.kafka
     _known(kafka, request)
     config, before = _offsets(access, request)
@@ -126,7 +126,7 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
 def _offsets(
     access: AuditAccess, request: AuditRequest
 ) -> tuple[dict[str, str] | None, list[Pair]]:
-    """The connector's configuration, and its source partitions with their effective offsets."""
+    """Return the connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
     sources = access.sources()
@@ -235,7 +235,7 @@ class _Inputs:
 
 
 def _group_positions(kafka: Kafka, request: AuditRequest, patience: float) -> GroupPositions | None:
-    """The group's committed offsets of the inputs; None if no inputs are compared."""
+    """Return the group's committed offsets of the inputs; None if no inputs are compared."""
     if not request.inputs:
         return None
     return settled_positions.positions(kafka, str(request.group), request.inputs, patience)
@@ -272,7 +272,7 @@ def _inputs(
 
 
 def _policies(kafka: Kafka, topics: Sequence[str]) -> dict[str, str]:
-    """The ``cleanup.policy`` of topics."""
+    """Return the ``cleanup.policy`` of topics."""
     return {
         name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(topics).items()
     }

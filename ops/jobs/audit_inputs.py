@@ -1,5 +1,5 @@
-"""The audit's job that compares a transform's output with its inputs: the same functions on Spark
-and in this process.
+"""The job of an audit that compares a transform's output with its inputs: the same functions on
+Spark and in this process.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Comparison:
     def matched(
         self, rows: Iterable[Occurrence]
     ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-        """Yield the violations and totals of rows in ``occurrences.order``."""
+        """Return the violations and totals of rows in ``occurrences.order``."""
         matching = Matching(
             subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole
         )
@@ -69,7 +69,7 @@ class Comparison:
 
 
 class Keys:
-    """Counts how often each key occurs in messages that were read on ``side``; ``by`` is the part
+    """Counts the occurrences of each key in messages that were read on ``side``; ``by`` is the part
     of a record to count.
     """
 
@@ -79,7 +79,9 @@ class Keys:
         self._counts: dict[TopicPartition, list[int]] = {}
 
     def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
-        """Rows of keys that are handed on, because too many are held; see ``Runs.take``."""
+        """Yield the rows of keys that are not held any longer, because too many are; see
+        ``Runs.take``.
+        """
         messages: Sequence[Any] = some.records() if isinstance(some, Columns) else some
         found = self._found.setdefault(place, {})
         counts = self._counts.setdefault(place, [0, 0])
@@ -98,7 +100,7 @@ class Keys:
             yield from self._rows(place)
 
     def rest(self) -> Iterator[Occurrence]:
-        """The rows that are still held, and the counts."""
+        """Yield the rows that are still held, and the counts."""
         for partition in self._found:
             yield from self._rows(partition)
         for partition, (records, without) in self._counts.items():
@@ -116,7 +118,7 @@ class Keys:
 def occurred(
     cluster: Cluster, ranges: Iterable[PartitionRange], wanted: Wanted, *, by_column: bool = False
 ) -> Iterator[Occurrence]:
-    """The rows of what is committed of the ranges; how they are read is as for ``audit.ran``."""
+    """Yield the rows of the committed records of the ranges; they are read as in ``audit.ran``."""
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for side, group in _rounds(ranges):
         places = {each.place: (each.start, min(each.until, each.stable)) for each in group}
@@ -133,8 +135,8 @@ def occurred(
 
 
 def _rounds(ranges: Iterable[PartitionRange]) -> list[tuple[int, list[PartitionRange]]]:
-    """The ranges in groups of one side, in which no partition is twice: a reader has one range of
-    each.
+    """Return the ranges in groups of one side, in which each partition is once: a reader has one
+    range of each.
     """
     rounds: list[tuple[int, list[PartitionRange]]] = []
     for each in ranges:
@@ -154,8 +156,8 @@ def _on(runs: Iterable[SequenceRange], side: int) -> Iterator[Occurrence]:
 def compared(
     cluster: Cluster, comparison: Comparison
 ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-    """The comparison in this process: a row for each key of a partition, or for each run of
-    numbers.
+    """Yield the results of the comparison in this process: it has a row for each key of a
+    partition, or for each run of numbers.
     """
     rows = sorted(occurred(cluster, comparison.ranges, comparison.wanted), key=order)
     yield from comparison.matched(rows)

@@ -1,8 +1,8 @@
-"""Bulk work on source offsets: the records of big topics that matter to a purpose. No session and
-no network in here.
+"""Bulk work on source offsets: the records of large topics that matter for a purpose. It opens no
+session and no connection.
 
-Records travel by thousands, as bytes that only Python reads, and meet by key: each Spark task gets
-all that there is of some keys, holds them in a dictionary, and runs the code that decides for the
+Records are sent by thousands, as bytes that only Python reads, and grouped by key: each Spark task
+has all records of some keys, holds them in a dictionary, and runs the code that decides in the
 local engine.
 """
 
@@ -63,10 +63,10 @@ MOST = 200_000
 
 
 class Source(NamedTuple):
-    """A topic by its cluster (None for the workers' own) and name.
+    """A topic by its cluster (None for the workers') and name.
 
-    ``saved_for``: not the topic, but what the backup that this connector is restored from has of
-    it.
+    ``saved_for``: not the topic, but its records in the backup that this connector is restored
+    from.
     """
 
     bootstrap: str | None
@@ -76,7 +76,7 @@ class Source(NamedTuple):
 
 @cache
 def source_of(text: str) -> Source:
-    """The source that rows name."""
+    """Return the source that rows name."""
     return Source(*json.loads(text))
 
 
@@ -90,8 +90,8 @@ Records = Iterable[tuple[Source, Sequence[ConsumerRecord]]]
 
 
 class Packed(Collection[T], Generic[T]):
-    """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone
-    through again.
+    """Named tuples of plain values as bytes, thousands together, in a third of the memory. They can
+    be iterated again.
     """
 
     def __init__(self, kind: Callable[..., T]) -> None:
@@ -265,7 +265,7 @@ def collected(found: DataFrame) -> Found:
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """Return the results in the rows of ``decide_frame``'s results, without their numbers."""
+    """Return the results in the rows of ``look``, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
     conflicts, refusals, counts = (
         dict[str, list[Conflict]](),
@@ -301,8 +301,8 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
 def texts(
     records: Records, owners: Mapping[Source, frozenset[str] | None]
 ) -> Iterator[tuple[int, str]]:
-    """Yield rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``; None
-    stands for all.
+    """Return the rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``;
+    None stands for all.
     """
     parts = (
         (source, records_of_source[n : n + THOUSANDS])

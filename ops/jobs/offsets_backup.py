@@ -27,8 +27,8 @@ SHARE_BYTES = 1 << 27
 
 
 def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:
-    """The records of the backup in ``path`` (``ROWS``), for ``connector``. Raises ``BadInput``; for
-    a bad line, when a job runs.
+    """Return the records of the backup in ``path`` (``ROWS``), for ``connector``. Raises
+    ``BadInput``; for a bad line, when a job runs.
     """
     if str(path) == "-":
         raise BadInput(

@@ -138,8 +138,8 @@ def _lines_in(backup: Path) -> int:
 def whole(
     purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved
 ) -> OffsetChanges:
-    """``changes`` that were decided in parts, with what speaks against a whole backup, and not
-    against a part of it.
+    """Return ``changes`` that were decided in parts, with what speaks against a whole backup, and
+    not against a part of it.
 
     They are in the order of the keys, if they are not too many.
     """

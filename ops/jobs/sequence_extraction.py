@@ -198,14 +198,14 @@ def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
 
 
 def _with_nulls(column: Any) -> tuple[Any, Any]:
-    """A column of numbers, and which of them are there, for others to be put in."""
+    """Return a column of numbers, and which of them are there, for others to be put in."""
     plain = column.combine_chunks()
     present = plain.is_valid().to_numpy(zero_copy_only=False)
     return plain.fill_null(0).to_numpy(zero_copy_only=False).copy(), present.copy()
 
 
 def _plainly(column: Any) -> list[Any]:
-    """A column as a list; through numpy where it can be, which is quicker."""
+    """Return a column as a list; through numpy where it can be, which is quicker."""
     quick = column.null_count == 0 and str(column.type) == "int64"
     found: list[Any] = column.to_numpy().tolist() if quick else column.to_pylist()
     return found
@@ -256,7 +256,7 @@ def _number(message: Any, spec: Spec) -> int | None:
 
 
 def _header(message: Any, name: str) -> bytes | None:
-    """The last header called ``name``, as Kafka's ``Headers.lastHeader``."""
+    """Return the last header called ``name``, as Kafka's ``Headers.lastHeader``."""
     found = None
     for each, value in message.headers() or ():
         found = value if each == name else found

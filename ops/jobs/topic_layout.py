@@ -1,5 +1,5 @@
-"""A Kafka cluster that shows how big topics are laid out before anything is read of them, and then
-what Spark kept.
+"""A Kafka cluster that has the layouts of large topics before anything is read of them, and then
+the records that Spark kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Topic:
-    """A requested topic: where it is, how far it reaches, and what is known of it."""
+    """A requested topic: its cluster, its ends, and its records."""
 
     kafka: KafkaReads
     extents: Mapping[int, OffsetRange]
@@ -71,7 +71,7 @@ class TopicLayout:
         return found
 
     def sources_of(self) -> list[Source]:
-        """The requested topics."""
+        """Return the requested topics."""
         return list(self._topics)
 
     def fill(

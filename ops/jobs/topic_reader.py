@@ -63,7 +63,7 @@ def read_texts(
     owners: Mapping[Source, frozenset[str] | None],
     tasks: int,
 ) -> DataFrame:
-    """The lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
+    """Return the lines of a backup (``TEXTS``) of the topics' ``owners``; see ``texts``."""
     shares = split(topics, tasks)
     return of_shares(
         spark, shares, lambda share: texts(_records(share, newest=True), owners), TEXTS, TOGETHER

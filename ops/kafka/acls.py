@@ -30,7 +30,7 @@ BY_ACLS_ALONE = (
 class _Word(StrEnum):
     @property
     def word(self) -> str:
-        """The name as kafka-acls.sh spells it: ``TransactionalId``."""
+        """Return the name as kafka-acls.sh spells it: ``TransactionalId``."""
         return "".join(part.capitalize() for part in self.value.split("_"))
 
 
@@ -199,12 +199,12 @@ class Acls:
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """The hosts that any binding names: from all others, everything is decided alike."""
+        """Return the hosts that any binding names: from all others, everything is decided alike."""
         return frozenset(binding.host for binding in self.bindings) - {ANY}
 
     def on(self, resource: Resource, name: str) -> Iterator[Binding]:
-        """The bindings whose pattern covers the resource: found by its prefixes, for clusters have
-        many thousands.
+        """Yield the bindings whose pattern covers the resource: found by its prefixes, for clusters
+        have many thousands.
         """
         for literal in dict.fromkeys((name, ANY)):
             yield from self._by_pattern.get((resource, Pattern.LITERAL, literal), ())
@@ -263,8 +263,8 @@ class Right:
 
     @property
     def arguments(self) -> str:
-        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``),
-        quoted for a shell.
+        """Return the right as arguments of kafka-acls.sh (``--operation Describe --group
+        connect-prod``), quoted for a shell.
         """
         option = _OPTIONS.get(self.resource)
         about = f"{option} {quote(self.name)}" if option else "--cluster"

@@ -62,7 +62,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def old(cls, offset: int) -> Batch:
-        """A message of a format that has no producers."""
+        """Return a message of a format that has no producers."""
         return cls(offset, offset, 1, -1, -1, -1, -1, -1, transactional=False, legacy=True)
 
 
@@ -84,8 +84,8 @@ class Marker(NamedTuple):
 
 
 def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
-    """The marker with this header and this body: one record, of which key and value are of fixed
-    length.
+    """Return the marker with this header and this body: one record, of which key and value are of
+    fixed length.
     """
     base, _, _, _, _, _, delta, _, last, producer, epoch, _, count = fields
     outcome, coordinator = -1, -1
@@ -103,7 +103,7 @@ def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag variable-length number, and where it ends."""
+    """Return a zigzag variable-length number, and where it ends."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -79,8 +79,8 @@ def codec_of(batch: BatchAt) -> str:
 
 
 def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | memoryview]:
-    """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records
-    where they lie.
+    """Return ``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its
+    records, which are not copied.
     """
     _, _, _, _, _, attributes, _, first, last, _, _, _, count = batch.fields
     body = memoryview(data)[batch.start + HEADER.size : batch.end]
@@ -88,8 +88,8 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | m
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError``
-    for what is none.
+    """Return the records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and
+    ``OSError`` for invalid records.
     """
     return opened_together(data, [batch], [uncompressed(data, batch)]).between(
         wanted, batch.next_offset
@@ -97,16 +97,16 @@ def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
 
 
 def uncompressed(data: Any, batch: BatchAt) -> bytes:
-    """The records of ``batch`` as they were before their producer compressed them; nothing where it
-    did not, since they are read where they lie. Raises ``ValueError`` and ``OSError``.
+    """Return the records of ``batch`` decompressed; nothing if they are not compressed, because
+    they are read in place. Raises ``ValueError`` and ``OSError``.
     """
     codec = batch.attributes & CODEC
     return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), codec) if codec else b""
 
 
 def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes]) -> Columns:
-    """The records of ``batches`` of one codec, ``raw`` where they are compressed. Raises
-    ``ValueError`` for what is none.
+    """Return the records of ``batches`` of one codec; ``raw`` has them if they are compressed.
+    Raises ``ValueError`` for invalid records.
     """
     import numpy as np
 
@@ -123,10 +123,10 @@ def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes])
 
 
 def remade(rows: Columns, limit: int) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
+    """Return ``rows`` as batches of at most ``limit`` bytes before compression; a larger record is
     alone.
 
-    Key, value and headers stay the bytes that they are; of what precedes them in a record only
+    The bytes of key, value and headers stay the same; of the fields before them in a record only
     times and offsets are new.
     """
     import numpy as np

@@ -12,8 +12,8 @@ NAME_IT = "Name that cluster under clusters: in the context, with the client pro
 
 @lru_cache
 def servers(bootstrap: str) -> frozenset[str]:
-    """The servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of them
-    empty; blank has none.
+    """Return the servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of
+    them empty; blank has none.
     """
     return (
         frozenset(part.strip() for part in bootstrap.split(","))

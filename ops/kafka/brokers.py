@@ -42,8 +42,8 @@ class BrokerVersion:
 
     @property
     def lacks_of_groups(self) -> str | None:
-        """Which requests for transactions of consumer groups it does not have (KIP-447, before
-        2.5), with what it speaks like; None where it has all.
+        """Return the missing requests for transactions of consumer groups (KIP-447, before 2.5),
+        with the broker's release; None if it has all.
         """
         lacks = [
             f"{name} {need}"
@@ -101,7 +101,7 @@ class ReaderGroup:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that it reads or has read."""
+        """Return the topics that it reads or has read."""
         committed = frozenset(partition.topic for partition in self.committed)
         return committed.union(*(member.topics for member in self.members))
 
@@ -113,8 +113,8 @@ class ReaderGroup:
 
 @dataclass(frozen=True)
 class ReaderGroups:
-    """The groups that this principal may see; ``complete`` where it may see all. ``problems`` are
-    silent brokers'.
+    """The groups that this principal may see; ``complete`` if it may see all. ``problems`` are
+    those of brokers that do not respond.
     """
 
     groups: tuple[ReaderGroup, ...] = ()

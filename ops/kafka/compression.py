@@ -72,9 +72,7 @@ def _packed(block: bytes, codec: str) -> bytes:
 
 
 def unpacked(packed: bytes, codec: int) -> bytes:
-    """The records in ``packed``. Raises ``ValueError`` and ``OSError`` for what is not of that
-    codec.
-    """
+    """Return the records in ``packed``. Raises ``ValueError`` and ``OSError`` for invalid bytes."""
     import pyarrow as pa
 
     name = NAMES.get(codec, "none")
@@ -95,7 +93,7 @@ def unpacked(packed: bytes, codec: int) -> bytes:
 
 
 def _unsnapped(block: bytes) -> bytes:
-    """Snappy's block format begins with the length of what it holds, seven bits to a byte."""
+    """Return the content of a block of Snappy, which begins with its length, seven bits to a byte."""
     import pyarrow as pa
 
     size = at = 0

@@ -32,8 +32,8 @@ Encode = Callable[[ProducerState], list[bytes | memoryview]]
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch for a topic: how many records it has, the first one's number among those that it was
-    made of, and its bytes. ``unopened``: it is the fetched one but for its header.
+    """A batch for a topic: the number of its records, the number of the first one among those that
+    were copied, and its bytes. ``unopened``: it is the fetched batch with another header.
     """
 
     records: int
@@ -44,8 +44,8 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRecords:
-    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows``
-    where it was opened, and with it those that follow it, ``batches`` in all.
+    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; ``rows`` if
+    it was opened, also of the batches after it, ``batches`` in all.
     """
 
     partition: int
@@ -61,7 +61,7 @@ class CopiedRecords:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept until it is sent: of opened records before compression."""
+        """Return the bytes that are kept until it is sent: of opened records before compression."""
         if self.rows is None or not self.batch.attributes & CODEC:
             return self.together or self.batch.end - self.batch.start
         return int(self.rows.data.nbytes)
@@ -71,12 +71,12 @@ class CopiedRecords:
         return self.batch.next_offset - 1 if self.rows is None else int(self.rows.offsets[-1])
 
     def offset_of(self, record: int) -> int:
-        """The offset of a record by its number among these."""
+        """Return the offset of a record by its number among these."""
         return self.batch.offset + record if self.rows is None else int(self.rows.offsets[record])
 
     def sent_to(self, target: TargetTopic) -> list[SentBatch]:
-        """The batches for a topic: the fetched one where that fits it, else its records in new
-        ones.
+        """Return the batches for a topic: the fetched one if the topic accepts it, else its records
+        in new ones.
         """
         if self.rows is None and fits(self.batch, target):
             return [
@@ -136,7 +136,7 @@ def copied_records(
 
 
 class _SmallBatches:
-    """Batches in a row that become one."""
+    """Consecutive batches that become one."""
 
     def __init__(self, partition: int, data: Any):
         self._partition, self._data = partition, data
@@ -151,8 +151,8 @@ class _SmallBatches:
         return len(self.batches) >= MOST_TOGETHER or self._size >= BYTES_TOGETHER
 
     def opened(self, batch: BatchAt) -> bytes | None:
-        """The records of a small batch without their codec, none of them where they have none; None
-        for a large one.
+        """Return the decompressed records of a small batch, nothing if they are not compressed;
+        None for a large batch.
         """
         codec, size = batch.attributes & CODEC, batch.end - batch.start
         if size > self._most.get(codec, 0):

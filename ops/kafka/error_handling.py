@@ -77,7 +77,7 @@ class Code(IntEnum):
 
 
 def name_of(code: int) -> str:
-    """The name of ``code`` for scripts."""
+    """Return the name of ``code`` for scripts."""
     try:
         return Code(code).name
     except ValueError:

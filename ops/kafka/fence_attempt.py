@@ -83,7 +83,7 @@ class FenceAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Done: who holds the id now, and whether an open transaction was aborted for it."""
+    """The id is fenced: its owner, and whether an open transaction was aborted for it."""
 
     producer_id: int
     epoch: int
@@ -114,8 +114,8 @@ def after_answer(
 def after_describe(
     attempt: FenceAttempt, found: Transaction | Code
 ) -> tuple[bool, FenceAttempt | Fenced | Problem]:
-    """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again
-    all the same.
+    """Return whether to repeat InitProducerId now, and the state of the id after its description.
+    An id that may not be described is fenced without it.
     """
     if isinstance(found, Code):
         return _ask(attempt)
@@ -158,7 +158,7 @@ def problem(code: Code, said: ErrorVerdict) -> Problem:
 
 
 def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:
-    """The problem of an id that is not done when the time is over."""
+    """Return the problem of an id that is not fenced when the time is over."""
     last = attempt.last or ErrorVerdict(ErrorAction.RETRY, "no answer came")
     advice = f" {last.advice}" if last.advice else " Try a longer --timeout."
     return Problem(

@@ -1,8 +1,7 @@
-"""Which batches of a Fetch response are committed, as the response's index of aborted transactions
-has it. Pure.
+"""The committed batches of a Fetch response, by the response's index of aborted transactions. Pure.
 
-From an aborted transaction's first offset on the batches of its producer are passed over, up to its
-marker, as a consumer with read_committed does it. Layout: ``DefaultRecordBatch`` of Kafka's
+From the first offset of an aborted transaction on, the batches of its producer are skipped up to
+its marker, as a consumer with read_committed does. Layout: ``DefaultRecordBatch`` of Kafka's
 clients.
 """
 
@@ -65,8 +64,8 @@ class BatchAt(NamedTuple):
 
     @property
     def attributes(self) -> int:
-        """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a
-        delete horizon.
+        """Return its attributes: codec, type of timestamps, whether it is transactional, a control
+        batch, or has a delete horizon.
         """
         return int(self.fields[_ATTRIBUTES])
 
@@ -104,7 +103,9 @@ class CommittedBatches:
         self.is_old = False
 
     def __iter__(self) -> Iterator[BatchAt]:
-        """The last batch of a response may be cut off, and will come again."""
+        """Yield the batches with committed records. The last batch of a response may be cut off; it
+        is returned again by the next request.
+        """
         at, aborted_producers = 0, set[int]()
         while self._left - at > MAGIC_AT:
             base, length = LENGTH.unpack_from(self._data, at)

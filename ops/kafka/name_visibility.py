@@ -20,10 +20,10 @@ NAMED = 5
 def samples(
     bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str
 ) -> dict[str, Right]:
-    """A name for each way in which names that begin with one of ``prefixes`` may be decided, and
-    the right to see them.
+    """Return a name for each way in which names that begin with one of ``prefixes`` may be decided,
+    and the right to see them.
 
-    No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern
+    Without ``prefixes``: of all names. ``token`` is text that no pattern has, and follows a pattern
     in such a name.
     """
     starts = tuple(prefixes) or ("",)

@@ -1,8 +1,8 @@
-"""Messages of the formats of before Kafka 0.11 (magic 0 and 1) as records of today's, for what is
-opened anyway. Pure.
+"""Messages of the formats before Kafka 0.11 (magic 0 and 1) as records of the current format. Pure.
 
-A compressed one holds others as its value: their offsets are relative to the last one's with magic
-1, absolute with 0. Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's clients.
+The value of a compressed message has others: their offsets are relative to the last one's with
+magic 1, absolute with 0. Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's
+clients.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class OldMessage(NamedTuple):
 
 
 def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises ``ValueError`` for
-    what is none.
+    """Return the records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises
+    ``ValueError`` for invalid messages.
     """
     import numpy as np
 

@@ -55,7 +55,9 @@ _TOGETHER = 4096
 
 
 def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
-    """``java_partition`` of each of ``keys``: of many some ten times as fast, and without NumPy."""
+    """Return ``java_partition`` of each of ``keys``: many keys some ten times as fast, and without
+    NumPy.
+    """
     found = [0] * len(keys)
     length_of = list(map(len, keys)).__getitem__
     by_length = sorted(range(len(keys)), key=length_of)
@@ -71,8 +73,8 @@ def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
 
 
 def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
-    """``murmur2`` of keys of one length, with all of them in one number: 64 bits for each, of which
-    it uses the lower half.
+    """Return ``murmur2`` of keys of one length, with all of them in one number: 64 bits for each,
+    of which it uses the lower half.
 
     A product of two numbers of 32 bits fits; what a shift takes over from the neighbour is cut off.
     """
@@ -102,14 +104,14 @@ def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
 
 @lru_cache(maxsize=16)
 def _lanes(count: int) -> tuple[int, int]:
-    """A one in each lane, and all bits of the lower half of each."""
+    """Return a number with a one in each lane, and one with all bits of the lower half of each."""
     ones = int.from_bytes(array("Q", [1]) * count, sys.byteorder)
     return ones, ones * _MASK
 
 
 def java_partitions(keys: Any, partitions: int) -> Any:
-    """``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers; of a null
-    it means nothing.
+    """Return ``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers;
+    that of a null is undefined.
     """
     import numpy as np
     import pyarrow as pa
@@ -135,8 +137,8 @@ def java_partitions(keys: Any, partitions: int) -> Any:
 
 
 def stable_order(numbers: Any, count: int) -> Any:
-    """The rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one number
-    stay in their order.
+    """Return the rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one
+    number stay in their order.
     """
     import numpy as np
 
@@ -145,7 +147,7 @@ def stable_order(numbers: Any, count: int) -> Any:
 
 
 def _little_endian(text: Any, starts: Any, size: int) -> Any:
-    """The unsigned numbers of ``size`` bytes that begin at ``starts``."""
+    """Return the unsigned numbers of ``size`` bytes that begin at ``starts``."""
     import numpy as np
 
     number = np.zeros(len(starts), np.uint32)
@@ -155,7 +157,7 @@ def _little_endian(text: Any, starts: Any, size: int) -> Any:
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
+    """Return ``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
     # The ids of a connector's tasks have all but their last characters in common.
     head, dash, tail = text.rpartition("-")
     value = _hashed(tail, _hashed(head + dash, 0))
@@ -176,7 +178,7 @@ def _hashed(text: str, value: int) -> int:
 
 
 def coordinator_partition(id: str, partitions: int) -> int:
-    """The partition whose leader coordinates ``id``: a transactional id's of
+    """Return the partition whose leader coordinates ``id``: a transactional id's of
     ``__transaction_state``, a group's of ``__consumer_offsets``
     (``TransactionStateManager.partitionFor``, ``GroupCoordinatorService.partitionFor``).
     """

@@ -1,9 +1,9 @@
-"""Kafka's record batches (format 2) taken apart into columns: where the keys and values of all
-records lie in the bytes.
+"""Decodes Kafka's record batches (format 2) to columns: the positions of the keys and values of all
+records in the bytes.
 
-The other way round than ``record_batch_encoder``. Nothing is done for each record in Python, as
-long as batches are not few and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and
-``DefaultRecord`` of Kafka's clients.
+The inverse of ``record_batch_encoder``. Python handles no record by itself, unless batches are few
+and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's
+clients.
 """
 
 from __future__ import annotations
@@ -148,12 +148,12 @@ class Columns:
 
     @property
     def keys(self) -> Any:
-        """The keys as an Arrow array of bytes."""
+        """Return the keys as an Arrow array of bytes."""
         return binaries(self.data, self.key_at, self.key_size)
 
     def lines(self) -> tuple[Any, Any]:
-        """The values that are not empty as lines of a text, in an Arrow buffer, and the rows that
-        these are.
+        """Return the values that are not empty as lines of a text, in an Arrow buffer, and their
+        rows.
         """
         import numpy as np
 
@@ -167,7 +167,7 @@ class Columns:
         return text, rows
 
     def records(self) -> list[DecodedMessage]:
-        """Each record as an object, for what cannot be done column by column."""
+        """Return each record as an object, for work that is done record by record."""
         return [DecodedMessage(self, row) for row in range(len(self))]
 
     def _bytes(self, at: int, size: int) -> bytes | None:
@@ -206,8 +206,8 @@ class DecodedMessage:
 
 
 def binaries(data: Any, at: Any, size: Any) -> Any:
-    """The bytes of ``data`` that begin ``at`` these places as an Arrow array, null where their
-    ``size`` is below 0.
+    """Return the bytes of ``data`` at the positions ``at`` as an Arrow array, null where ``size``
+    is below 0.
     """
     import numpy as np
     import pyarrow as pa
@@ -223,8 +223,8 @@ def binaries(data: Any, at: Any, size: Any) -> Any:
 
 
 def columns(data: Any, batches: Sequence[Body]) -> Columns:
-    """The records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end. Raises
-    ``Garbled``.
+    """Return the records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end.
+    Raises ``Garbled``.
     """
     import numpy as np
 
@@ -280,7 +280,9 @@ def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
 
 
 def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
-    """The first records of all batches, then the second ones of those that have one, and so on."""
+    """Return the first records of all batches, then the second ones of those that have one, and so
+    on.
+    """
     import numpy as np
 
     order = np.argsort(-counts, kind="stable")
@@ -302,7 +304,9 @@ def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
 
 
 def _numbers(data: Any, at: Any) -> tuple[Any, Any]:
-    """The zigzag variable-length numbers that begin ``at`` these places, and where each ends."""
+    """Return the zigzag variable-length numbers at the positions ``at``, and the position after
+    each.
+    """
     import numpy as np
 
     byte = data[at]

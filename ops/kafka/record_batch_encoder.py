@@ -1,5 +1,5 @@
-"""Kafka's record batches (format 2) made of Arrow's columns, column by column: nothing is done for
-each record in Python.
+"""Encodes Arrow's columns as Kafka's record batches (format 2), column by column: Python handles no
+record by itself.
 
 Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
 """
@@ -29,7 +29,7 @@ _NO_HEADERS = b"\0"
 
 @dataclass(frozen=True)
 class ProducerState:
-    """Whose batch it is: the producer id and epoch, and the sequence number of its first record."""
+    """The producer of a batch: producer id and epoch, and the sequence number of the first record."""
 
     producer_id: int
     epoch: int
@@ -53,7 +53,7 @@ class RecordColumns:
         return len(self.values)
 
     def take(self, rows: Any) -> RecordColumns:
-        """The rows with these numbers, in this order."""
+        """Return the rows with these numbers, in this order."""
         keys, headers = (
             None if column is None else column.take(rows) for column in (self.keys, self.headers)
         )
@@ -79,7 +79,7 @@ class RecordColumns:
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def header_lists(self) -> list[list[tuple[str, bytes | None]]]:
-        """The headers of each record, as librdkafka takes them."""
+        """Return the headers of each record, as librdkafka takes them."""
         if self.headers is None:
             return [[] for _ in range(len(self))]
         return [
@@ -90,8 +90,8 @@ class RecordColumns:
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends
-    it. Times are in ms.
+    """Rows ``start`` to before ``end`` of columns: the part of a batch that does not depend on its
+    producer. Times are in ms.
     """
 
     start: int
@@ -104,8 +104,8 @@ class RowBatch:
         return self.end - self.start
 
     def encode(self, stamp: ProducerState, codec: str = "none") -> list[bytes | memoryview]:
-        """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not
-        in ``CODECS``.
+        """Return the batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that
+        is not in ``CODECS``.
         """
         records = compressed(self.records, codec)
         return framed(records, CODECS[codec], len(self), self.first_time, self.last_time, stamp)
@@ -140,8 +140,8 @@ def framed(
 
 
 def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
-    alone. One ends at each of ``cuts``.
+    """Return ``rows`` as batches of at most ``limit`` bytes before compression, a record that is
+    larger alone. One ends at each of ``cuts``.
     """
     import numpy as np
 
@@ -272,7 +272,7 @@ def _filled(column: Any) -> Any:
 
 
 def _lengths(column: Any) -> Any:
-    """The length of each value, -1 for null."""
+    """Return the length of each value, -1 for null."""
     import numpy as np
     import pyarrow.compute as pc
 

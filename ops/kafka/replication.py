@@ -21,12 +21,12 @@ def min_in_sync(facts: TopicFacts) -> int | None:
 
 
 def fewest_replicas(facts: TopicFacts) -> int:
-    """The replicas of the partition that has the fewest."""
+    """Return the replicas of the partition that has the fewest."""
     return min(facts.replicas.values(), default=0)
 
 
 def leaderless(facts: TopicFacts) -> list[int]:
-    """The partitions that can be neither read nor written, because no broker leads them."""
+    """Return the partitions that can be neither read nor written, because no broker leads them."""
     return sorted(partition for partition, leader in facts.leaders.items() if leader is None)
 
 
@@ -49,7 +49,7 @@ def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
 
 
 def behind(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
-    """The partitions that have fewer replicas in sync than replicas, and still take writes."""
+    """Return the partitions that have fewer replicas in sync than replicas, and still take writes."""
     short = {*too_few_in_sync(facts, bounded=bounded), *leaderless(facts)}
     return sorted(
         p
@@ -91,7 +91,7 @@ def cure_of_too_few(facts: TopicFacts) -> str:
 
 
 def alter(topic: str, setting: str) -> str:
-    """The command that changes a topic's setting."""
+    """Return the command that changes a topic's setting."""
     return f"kafka-configs.sh --alter --topic {topic} --add-config {setting}"
 
 

@@ -38,8 +38,8 @@ def model_of_value(value: str | None) -> ProducerModel | None:
 
 
 def model_of_id(application: str, id_: str) -> ProducerModel | None:
-    """The kind of producer that a transactional id belongs to; None for ids that are not this
-    application's.
+    """Return the kind of producer that a transactional id belongs to; None for ids that are not
+    this application's.
     """
     if not id_.startswith(f"{application}-"):
         return None
@@ -50,7 +50,7 @@ def model_of_id(application: str, id_: str) -> ProducerModel | None:
 
 
 def process_of(application: str, id_: str) -> str | None:
-    """The process that a group-aware producer's transactional id names."""
+    """Return the process that a group-aware producer's transactional id names."""
     found = (
         _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
     )

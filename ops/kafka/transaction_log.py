@@ -64,7 +64,7 @@ class Unreadable:
 
 
 def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | None:
-    """The record as an entry; None for a tombstone: the id has expired."""
+    """Return the record as an entry; None for a tombstone: the id has expired."""
     id: str | None = None
     try:
         reader = _FlexibleReader(key or b"")
@@ -77,8 +77,8 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
 
 
 def producer_of(value: bytes) -> int | None:
-    """The producer id, which is at the same place in all known versions; None where the version is
-    not known.
+    """Return the producer id, which is at the same place in all known versions; None where the
+    version is not known.
     """
     if len(value) < _START.size:
         return None
@@ -125,7 +125,7 @@ class _FlexibleReader(FieldReader):
     """With the types of flexible versions, too (KIP-482)."""
 
     def unsigned(self) -> int:
-        """An unsigned number of variable length."""
+        """Return an unsigned number of variable length."""
         value = shift = 0
         while True:
             (byte,) = self.take(1)

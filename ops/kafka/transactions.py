@@ -105,7 +105,7 @@ class Bounds:
 
 
 def task_timeout(before: Transaction | None) -> int:
-    """The transaction timeout to fence an id with, in milliseconds: its own, because the
+    """Return the transaction timeout to fence an id with, in milliseconds: its own, because the
     coordinator keeps what it is sent.
 
     Brokers before 3.7.1 bound their own append by it (KAFKA-16047), so that the 1 ms of an old tool

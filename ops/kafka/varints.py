@@ -15,7 +15,7 @@ _SHORT = tuple(bytes(((n << 1) ^ (n >> 63),)) for n in range(-64, 64))
 
 
 def varint(number: int) -> bytes:
-    """``number`` as a varint (zigzag), of up to 64 bits."""
+    """Return ``number`` as a varint (zigzag), of up to 64 bits."""
     return (
         _SHORT[number + 64]
         if -64 <= number < 64
@@ -24,8 +24,8 @@ def varint(number: int) -> bytes:
 
 
 def unsigned_varint(number: int) -> bytes:
-    """``number``, which is not negative, as lengths and counts of flexible versions are written
-    (KIP-482).
+    """Return ``number``, which is not negative, as lengths and counts of flexible versions are
+    written (KIP-482).
     """
     found = bytearray()
     while number > 0x7F:
@@ -49,7 +49,7 @@ class Varints:
 
 
 def varints(numbers: Any) -> Varints:
-    """``numbers``, an array of int64, at least one."""
+    """Return ``numbers``, an array of int64, at least one."""
     import numpy as np
 
     rest = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)

@@ -128,14 +128,14 @@ Observation = Complete[T] | Partial[T]
 
 
 def observation_of(seen: T, gaps: Iterable[Gap]) -> Observation[T]:
-    """``seen`` as complete where there are no gaps."""
+    """Return ``seen`` as complete where there are no gaps."""
     missing = tuple(gaps)
     return Partial(seen, missing) if missing else Complete(seen)
 
 
 def gap_of(error: ConnectctlError, subject: str) -> Gap:
-    """The gap that an edge's error leaves: a principal that may not, or an answer that did not
-    come.
+    """Return the gap that an edge's error leaves: a principal that may not, or an answer that did
+    not come.
     """
     if isinstance(error, NotAuthorized):
         return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
@@ -143,7 +143,9 @@ def gap_of(error: ConnectctlError, subject: str) -> Gap:
 
 
 def not_authorized(what: str, right: Right) -> NotAuthorized:
-    """The error of an edge that lacks ``right``; ``what`` is a sentence without its full stop."""
+    """Return the error of an edge that lacks ``right``; ``what`` is a sentence without its full
+    stop.
+    """
     return NotAuthorized(what, why=f"{right} is missing", next_step=grant(right), right=right)
 
 
@@ -206,7 +208,7 @@ _FINDINGS = {
 
 
 def _worst(gaps: tuple[Gap, ...]) -> Gap:
-    """The gap to report first: a missing right, which a second try does not solve."""
+    """Return the gap to report first: a missing right, which a second try does not solve."""
     return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
 
 

@@ -16,12 +16,14 @@ HTTP, HTTPS = "http", "https"
 
 
 def internal(spec: SandboxSpec) -> str:
-    """The listener on which the broker and the sandbox speak to the broker, as its super user."""
+    """Return the listener on which the broker and the sandbox speak to the broker, as its super
+    user.
+    """
     return security.MTLS if spec.secured else properties.PLAINTEXT
 
 
 def protocols(spec: SandboxSpec) -> dict[str, str]:
-    """All listeners of the broker with their security protocols."""
+    """Return all listeners of the broker with their security protocols."""
     by_listener = {properties.PLAINTEXT: "PLAINTEXT", properties.CONTROLLER: "PLAINTEXT"}
     if spec.secured:
         by_listener = {**security.PROTOCOLS, properties.CONTROLLER: "SSL"}

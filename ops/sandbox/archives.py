@@ -25,8 +25,8 @@ def archive(jars: Path, kind: str, java_build: str) -> Path:
 
 
 def options(kept: Path, draft: Path | None) -> list[str]:
-    """The JVM options to use the archive ``kept``, or to write ``draft`` at the end where there is
-    none yet.
+    """Return the JVM options to use the archive ``kept``, or to write ``draft`` at the end where
+    there is none yet.
     """
     lenient = ["-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto"]
     # An empty file marks a Java that cannot write archives: it is not tried again.

@@ -74,7 +74,7 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
 def _signed(
     name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, *, serves: bool
 ) -> Certificate:
-    """A certificate of ``key``; that of the authority where it is the ``signer`` itself."""
+    """Return a certificate of ``key``; that of the authority where it is the ``signer`` itself."""
     from cryptography import x509
     from cryptography.hazmat.primitives.hashes import SHA256
 

@@ -89,7 +89,7 @@ def down(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of all sandboxes that have a directory or a process."""
+    """Return the names of all sandboxes that have a directory or a process."""
     processes.require_psutil()
     home = sandboxes()
     found = (
@@ -99,8 +99,8 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Sandbox:
-    """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is
-    none.
+    """Return the sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when
+    there is none.
     """
     check_name(name)
     sandbox = Sandbox(SandboxLayout.of(name))

@@ -37,7 +37,7 @@ class Sandbox:
 
     @property
     def listeners(self) -> dict[str, str]:
-        """The brokers' addresses by listener name, those of ``extra_listeners`` too."""
+        """Return the brokers' addresses by listener name, those of ``extra_listeners`` too."""
         known = self.record
         return {
             name: known.addresses(name) for name in known.listeners if name != properties.CONTROLLER

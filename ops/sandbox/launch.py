@@ -76,7 +76,7 @@ class Launcher:
 
     @property
     def security(self) -> Security:
-        """The secrets of this sandbox; there are none where it is not secured."""
+        """Return the secrets of this sandbox; there are none where it is not secured."""
         return Security(self.layout.security)
 
     def access(self) -> access.Access:
@@ -237,7 +237,9 @@ class Launcher:
         heap: str = _HEAP,
         writes: bool = True,
     ) -> list[str]:
-        """The command of one JVM. Of several that write an archive, only one may: ``writes``."""
+        """Return the command of one JVM. Of several that write an archive, only one may:
+        ``writes``.
+        """
         kind = archives.BROKER if is_broker(name) else archives.CONNECT
         draft = self.draft(kind) if self.training and writes else None
         shared = archives.options(self.archive(version, kind), draft)
@@ -284,8 +286,8 @@ class Launcher:
 
 
 def new_cluster_id() -> str:
-    """A cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools take
-    for an option.
+    """Return a cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools
+    take for an option.
     """
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith(
         "-"

@@ -64,8 +64,8 @@ def telling_line(text: str) -> str:
 
 
 def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
-    """The logs of these processes, of all when none is named, by process. Raises BadInput for an
-    unknown name.
+    """Return the logs of these processes, of all when none is named, by process. Raises BadInput
+    for an unknown name.
     """
     found = {path.stem: path for path in sorted(layout.logs.glob("*.log"))}
     if unknown := [name for name in wanted if name not in found]:
@@ -80,7 +80,7 @@ def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last ``count`` lines of a log; none where there is no log."""
+    """Return the last ``count`` lines of a log; none where there is no log."""
     if not path.exists() or count <= 0:
         return []
     with path.open(errors="replace") as log:

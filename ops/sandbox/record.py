@@ -50,7 +50,7 @@ class SandboxRecord:
 
     @property
     def brokers(self) -> dict[str, Mapping[str, int]]:
-        """The ports of every broker by listener name."""
+        """Return the ports of every broker by listener name."""
         return {BROKER: self.listeners, **self.peers}
 
     def addresses(self, listener: str) -> str:
@@ -61,11 +61,11 @@ class SandboxRecord:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses for operators and workers."""
+        """Return the brokers' addresses for operators and workers."""
         return self.addresses(people(self.spec))
 
     def node(self, name: str) -> Node:
-        """The node of this name; KeyError when there is none."""
+        """Return the node of this name; KeyError when there is none."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -86,7 +86,7 @@ class SandboxRecord:
 
 
 def people(spec: SandboxSpec) -> str:
-    """The listener for operators and workers."""
+    """Return the listener for operators and workers."""
     return security.SCRAM if spec.secured else properties.PLAINTEXT
 
 
@@ -100,7 +100,9 @@ def save(record: SandboxRecord, layout: SandboxLayout) -> None:
 
 
 def load(layout: SandboxLayout) -> SandboxRecord | None:
-    """The record, or None when there is none or it cannot be read, which both mean: start over."""
+    """Return the record, or None when there is none or it cannot be read, which both mean: start
+    over.
+    """
     try:
         data: dict[str, Any] = json.loads(layout.record.read_text())
         nodes = tuple(Node(**node) for node in data.pop("nodes"))

@@ -67,7 +67,7 @@ class Security:
 
     @property
     def authority(self) -> Path:
-        """The certificate that signed all others."""
+        """Return the certificate that signed all others."""
         return self.directory / f"{certificates.AUTHORITY}.pem"
 
     @property
@@ -84,7 +84,7 @@ class Security:
 
     @property
     def principal_claim(self) -> str:
-        """The name of the claim in which the broker looks for a token's principal."""
+        """Return the name of the claim in which the broker looks for a token's principal."""
         return self.claims_file.read_text().partition("principalClaimName=")[2].split()[0]
 
     def _password_file(self, user: str) -> Path:
@@ -205,7 +205,7 @@ class Security:
         }
 
     def rest(self) -> dict[str, object]:
-        """The entries of a context file by which ``admin`` reaches workers."""
+        """Return the entries of a context file by which ``admin`` reaches workers."""
         password = {"file": str(self._password_file(ADMIN))}
         return {
             "rest_auth": {"username": ADMIN, "password": password},
@@ -214,8 +214,8 @@ class Security:
 
 
 def grants() -> list[tuple[str, str, str, str]]:
-    """``(principal, resource type, name, operation)`` of the ACLs to begin with, as librdkafka
-    calls them.
+    """Return ``(principal, resource type, name, operation)`` of the ACLs to begin with, as
+    librdkafka calls them.
 
     Workers run what they are given, so that they may use every topic, group and transactional id;
     they administer nothing.

@@ -61,7 +61,7 @@ class SandboxStatus:
 
 
 def status(name: str) -> SandboxStatus:
-    """The status of the sandbox of this name. Raises BadInput when there is none."""
+    """Return the status of the sandbox of this name. Raises BadInput when there is none."""
     check_name(name)
     processes.require_psutil()
     layout = SandboxLayout.of(name)

@@ -50,7 +50,7 @@ def problem_with(file: Path) -> str | None:
 
 
 def read(file: Path) -> str:
-    """The file as text, any bytes of it. Raises ``ConnectctlError``."""
+    """Return the file as text, any bytes of it. Raises ``ConnectctlError``."""
     with _translated(f"{file} cannot be read"):
         return _real(file).read_bytes().decode(java_properties.ENCODING)
 

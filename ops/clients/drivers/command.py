@@ -31,11 +31,11 @@ class ShellLines:
         return {"worker": at.worker, "host": at.host, "port": str(at.port), "url": at.url}
 
     def filled(self, key: str, worker: str, **values: str) -> str:
-        """The shell line under ``key`` with its placeholders replaced. Raises ``BadInput``."""
+        """Return the shell line under ``key`` with its placeholders replaced. Raises ``BadInput``."""
         return filled_for_shell(self.templates[key], self.values(worker) | values)
 
     def shown(self, key: str, worker: str, **values: str) -> str:
-        """As ``filled``, with secrets masked."""
+        """Return the line of ``filled``, with secrets masked."""
         return self.commands.hide(self.filled(key, worker, **values))
 
     def run(self, key: str, worker: str, **values: str) -> str | None:
@@ -91,8 +91,8 @@ class Command(WorkerDriver):
 
 
 def value_in(printed: str, name: str) -> str | None:
-    """The property's value in what a command printed: a properties file, the property's line in
-    one, or the value.
+    """Return the property's value in what a command printed: a properties file, the property's line
+    in one, or the value.
     """
     lines = [line.strip() for line in printed.splitlines()]
     lines = [line for line in lines if line and line[0] not in "#!"]

@@ -44,7 +44,7 @@ class CommandOutput:
 
     @property
     def last_line(self) -> str | None:
-        """The last line of standard output that is not blank."""
+        """Return the last line of standard output that is not blank."""
         return next(
             (
                 line.strip()[:SHOWN_LENGTH]
@@ -184,8 +184,8 @@ class _Output:
 
 
 def _whole_words(text: str) -> str:
-    """``text`` without the line, or the word, that lost its beginning: half a secret could not be
-    recognised.
+    """Return ``text`` without the line, or the word, that lost its beginning: half a secret could
+    not be recognised.
     """
     return "… " + text.partition("\n" if "\n" in text.rstrip("\n") else " ")[2]
 
@@ -215,8 +215,8 @@ def _status(code: int) -> str:
 
 
 def _secrets_around() -> tuple[str, ...]:
-    """The values of this process's own environment whose names call them secrets: commands get
-    them, too.
+    """Return the values of this process's own environment whose names call them secrets: commands
+    get them, too.
     """
     long_enough = 6
     return tuple(

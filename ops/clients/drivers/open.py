@@ -82,7 +82,7 @@ class ByWorker:
         return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
 
     def of(self, worker: str) -> WorkerDriver:
-        """The driver of a worker. Raises ``BadInput`` for what is not an address."""
+        """Return the driver of a worker. Raises ``BadInput`` for what is not an address."""
         at = worker_address.parse(worker)
         bracketed = at.worker.rpartition(":")[0]
         found = (self.each.get(key) for key in (at.worker, bracketed))
@@ -111,7 +111,7 @@ class ByWorker:
 
 
 def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
-    """The driver of all workers of a context."""
+    """Return the driver of all workers of a context."""
     rest = _opened(section, around)
     # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited
     # for to have.

@@ -270,7 +270,7 @@ def _config(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_java(value: Any) -> str | None:
-    """A value of ``spec.config`` as it gets into the worker's properties."""
+    """Return a value of ``spec.config`` as it gets into the worker's properties."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)

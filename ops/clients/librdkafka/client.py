@@ -153,8 +153,8 @@ class Kafka(Connection):
         )
 
     def _whole(self, name: str) -> Any:
-        """The partitions of a topic by metadata, asked again while that has not all of them. Raises
-        ``TimedOut``.
+        """Return the partitions of a topic by metadata, asked again while that has not all of them.
+        Raises ``TimedOut``.
         """
         deadline = time.monotonic() + self.timeout
         while True:
@@ -184,8 +184,8 @@ class Kafka(Connection):
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configuration of each topic in ``names``; empty for a topic whose configuration we
-        may not see.
+        """Return the configuration of each topic in ``names``; empty for a topic whose
+        configuration we may not see.
         """
         found: dict[str, dict[str, str]] = {}
         for resource, future in self._described(names).items():
@@ -208,8 +208,8 @@ class Kafka(Connection):
         )
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
-        """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there
-        yet, no answer.
+        """Return ``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not
+        there yet, no answer.
         """
         reported = {
             topic: str(each.get("max.message.bytes"))
@@ -302,7 +302,7 @@ class Kafka(Connection):
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see
+        """Return the partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see
         ``partition_counts``.
         """
         return list(range(self.partition_counts([topic])[topic]))

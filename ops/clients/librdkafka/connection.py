@@ -93,9 +93,9 @@ def failure(
     last_words: str | None = None,
     right: Right | None = None,
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last
-    complained of: the reason of an error of librdkafka's own, such as a time-out, but of no answer
-    of a broker.
+    """Return the error of ours that ``error`` means. ``last_words`` is what the connection itself
+    last complained of: the reason of an error of librdkafka's own, such as a time-out, but of no
+    answer of a broker.
 
     ``right`` is what an ACL must allow for it.
     """
@@ -161,8 +161,8 @@ class Connection:
         """The layouts of topics at their last description."""
 
     def properties(self, **more: Any) -> dict[str, Any]:
-        """The properties of a new handle: the person's, ours, and quiet logging. Dots are written
-        as ``__``.
+        """Return the properties of a new handle: the person's, ours, and quiet logging. Dots are
+        written as ``__``.
         """
         quiet = logging.getLogger("connectctl.librdkafka")
         quiet.addHandler(logging.NullHandler())
@@ -178,8 +178,8 @@ class Connection:
 
     @property
     def client(self) -> dict[str, Any]:
-        """The person's properties as they were given, secrets included: for a handle in another
-        process.
+        """Return the person's properties as they were given, secrets included: for a handle in
+        another process.
         """
         return dict(self._properties)
 
@@ -200,7 +200,7 @@ class Connection:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """The handle for metadata and admin requests."""
+        """Return the handle for metadata and admin requests."""
         try:
             return AdminClient(self.properties())
         except KafkaException as e:

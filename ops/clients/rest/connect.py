@@ -83,7 +83,7 @@ class _Later(Exception):
 
 
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
-    """The error of ours that an answer means. ``message`` is Connect's own."""
+    """Return the error of ours that an answer means. ``message`` is Connect's own."""
     request = f"{method} {url}"
     if status == 401:
         hint = "Check rest_auth: connectctl context show."
@@ -206,7 +206,7 @@ class Connect:
     def _round(
         self, method: str, path: str, body: Any, urls: Sequence[str], deadline: float
     ) -> Any:
-        """Ask one worker after the other until one gives an answer that counts."""
+        """Ask one worker after the other, and return the first response that counts."""
         missed: list[_Next] = []
         for attempts, url in zip(range(len(urls), 0, -1), urls, strict=True):
             remaining = max(deadline - time.monotonic(), 0.1)
@@ -292,7 +292,7 @@ class Connect:
         return client
 
     def _explained(self, error: ConnectctlError, url: str) -> ConnectctlError:
-        """``error`` with its cause in words, if TLS is one."""
+        """Return ``error`` with its cause in words, if TLS is one."""
         at = urlsplit(url)
         secure = at.scheme == "https"
         address = f"{at.hostname}:{at.port or (443 if secure else 80)}"
@@ -339,7 +339,9 @@ def _unverified(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
-    """The JSON of an answer, of the shape that Connect gives it; None for one without content."""
+    """Return the JSON of an answer, of the shape that Connect gives it; None for one without
+    content.
+    """
     if not answer.content and method != "GET":
         return None
     try:

@@ -30,7 +30,7 @@ _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 def ask(
     client: httpx.Client, method: str, url: str, *, patience: float, connect: float, **what: Any
 ) -> httpx.Response:
-    """The answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a
+    """Return the answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a
     connection's coming about.
 
     Raises httpx's errors, ``httpx.ReadTimeout`` for what is late; ``ConnectctlError`` for what is

@@ -87,8 +87,8 @@ def spare_archives() -> None:
 
 
 def kept_directory() -> Path:
-    """A new directory for what executors fetch from the driver, whenever one comes: it is there
-    while this process is.
+    """Return a new directory for what executors fetch from the driver, whenever one comes: it is
+    there while this process is.
     """
     directory = tempfile.mkdtemp(prefix="connectctl-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -96,8 +96,8 @@ def kept_directory() -> Path:
 
 
 def archive(directory: Path) -> Path:
-    """A zip in ``directory`` of all of this package that a task may import; the same bytes for the
-    same code.
+    """Return a zip in ``directory`` of all of this package that a task may import; the same bytes
+    for the same code.
     """
     root = Path(__file__).parents[3]
     with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:

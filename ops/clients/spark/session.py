@@ -107,7 +107,7 @@ def spark_settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _python(master: str, settings: Mapping[str, str]) -> str:
-    """The Python of executors: one that was named, else this one.
+    """Return the Python of executors: one that was named, else this one.
 
     They would run the python3 on their PATH, and PySpark reads no setting but the environment.
     """
@@ -154,7 +154,7 @@ def _forget_settings(jvm: Any, settings: Mapping[str, str]) -> None:
 
 
 def escape(text: str) -> str:
-    """A word of a properties file as Java reads it."""
+    """Return a word of a properties file as Java reads it."""
     return re.sub(
         r"[\\\s:=#!]",
         lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"),

@@ -29,7 +29,7 @@ class BrokeOff(ConnectctlError):
 
 
 def proven(batches: Iterable[T]) -> Iterator[T]:
-    """Yield ``batches`` of ``mapInArrow``, on the worker that calls this. Raises ``BrokeOff`` in
+    """Return ``batches`` of ``mapInArrow``, on the worker that calls this. Raises ``BrokeOff`` in
     place of a false end, and ``ConnectctlError`` if an untested PySpark hides its connection.
     """
     return _to_the_end(batches, _connection())

@@ -58,7 +58,7 @@ def jars_of(
     on_progress: OnProgress,
     java_options: Sequence[str] = (),
 ) -> Jars:
-    """The jars of ``version``: from the cache without starting anything, else downloaded.
+    """Return the jars of ``version``: from the cache without starting anything, else downloaded.
 
     Raises BadInput for a version that the repository does not have, Unreachable when it does not
     answer, TimedOut when another download takes too long.
@@ -94,8 +94,8 @@ def dependencies(version: KafkaVersion) -> list[Dependency]:
 
 
 def optional(version: KafkaVersion) -> list[Dependency]:
-    """The plugins, which a cluster can be started without: not every repository has all of every
-    version.
+    """Return the plugins, which a cluster can be started without: not every repository has all of
+    every version.
     """
     mirror = "connect-mirror"
     modules = {"connect-file": "connect-file", mirror: mirror, "connect-mirror-client": mirror}
@@ -117,7 +117,7 @@ def optional(version: KafkaVersion) -> list[Dependency]:
 
 
 def cached(version: KafkaVersion) -> Jars | None:
-    """The jars of ``version`` if they are all there; None when they have to be downloaded."""
+    """Return the jars of ``version`` if they are all there; None when they have to be downloaded."""
     return finished(_root(version))
 
 
@@ -134,8 +134,8 @@ def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
 
 
 def finished(root: Path) -> Jars | None:
-    """The jars in ``root``; None where the list of them is not there, or they are not those of the
-    list, byte for byte.
+    """Return the jars in ``root``; None where the list of them is not there, or they are not those
+    of the list, byte for byte.
     """
     try:
         data = json.loads((root / MANIFEST).read_text())

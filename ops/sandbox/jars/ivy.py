@@ -94,7 +94,7 @@ def retrieve(
 
 
 def module_xml(dependencies: Iterable[Dependency]) -> str:
-    """The ivy.xml that requests these dependencies."""
+    """Return the ivy.xml that requests these dependencies."""
     required = list(dependencies)
     configurations = dict.fromkeys(dependency.configuration for dependency in required)
     lines = [

@@ -67,7 +67,7 @@ class KafkaVersion:
 
     @property
     def broker(self) -> KafkaVersion:
-        """The version of the broker that workers of this version get.
+        """Return the version of the broker that workers of this version get.
 
         Broker and worker are one version from 4.0 on. Older workers get the newest broker: clients
         from 2.1 on are supported by 4.x brokers (KIP-896), and a broker of their own version would

@@ -242,7 +242,7 @@ def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int)
 
 
 def names_of(configs: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The columns that a property names, separated by commas."""
+    """Return the columns that a property names, separated by commas."""
     return tuple(each.strip() for each in configs.get(name, "").split(",") if each.strip())
 
 
@@ -252,8 +252,8 @@ def size_of(configs: Mapping[str, str]) -> int:
 
 
 def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
-    """The frame as Spark has it: analysed, and nothing of it read but what that takes. Raises what
-    Spark raises.
+    """Return the frame as Spark has it: analysed, and nothing of it read but what that takes.
+    Raises what Spark raises.
     """
     streaming = flag(configs, "streaming")
     frame: DataFrame | None = None

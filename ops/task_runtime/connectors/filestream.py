@@ -58,7 +58,7 @@ class Lines:
 
 
 def lines_of(content: bytes) -> tuple[Lines, bytes]:
-    """The whole lines of ``content``, and what is left of it."""
+    """Return the whole lines of ``content``, and what is left of it."""
     if b"\r" not in content:
         *texts, rest = content.split(b"\n")
         return Lines(texts), rest

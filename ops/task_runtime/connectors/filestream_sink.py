@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, Sink
 
 
 def line_of(value: Any) -> bytes:
-    """The line of ``value``, without its end. Raises ``TypeError`` for a value that JSON does not
-    have.
+    """Return the line of ``value``, without its end. Raises ``TypeError`` for a value that JSON
+    does not have.
     """
     if isinstance(value, bytes):
         return value

@@ -124,7 +124,7 @@ class Target:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that make a source partition; a single name is one column, and not its
+        """Return the columns that make a source partition; a single name is one column, and not its
         letters.
         """
         return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
@@ -167,8 +167,8 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
 
 
 def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
-    """The micro-batch that is being written where this is called within ``foreachBatch``; None
-    where it is not.
+    """Return the micro-batch that is being written where this is called within ``foreachBatch``;
+    None where it is not.
     """
     query, number = query_of(df), local_property(df, BATCH)
     if query is None or number is None or target.partitioned or not target.offset:
@@ -348,8 +348,8 @@ def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
 
 
 def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
-    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that
-    were not there at first.
+    """Return a new generation. It may be called again where it failed: ``fresh`` remembers topics
+    that were not there at first.
     """
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
@@ -387,8 +387,8 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
 
 
 def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a
-    frame.
+    """Return the connector's and its tasks' configurations, as ``connectctl run`` would have them
+    for a frame.
     """
     named = {
         "topic": target.topic,

@@ -99,8 +99,8 @@ def large_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
-    """The rows as tasks get them: those of a source partition in one of them, ordered by their
-    offset.
+    """Return the rows as tasks get them: those of a source partition in one of them, ordered by
+    their offset.
 
     The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The
     order is one of the offset alone, over all source partitions of a task: Spark sorts by one
@@ -141,7 +141,9 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
 
 
 def query_of(df: DataFrame) -> str | None:
-    """The id of the query whose micro-batch ``df`` is; None on a thread that is not the query's."""
+    """Return the id of the query whose micro-batch ``df`` is; None on a thread that is not the
+    query's.
+    """
     return local_property(df, QUERY)
 
 

@@ -94,8 +94,8 @@ class GenerationStart(QuestionListener):
 def start_of(
     spark: SparkSession, start: Callable[[], Generation], reached: Reached
 ) -> tuple[GenerationStart, Callable[[Callable[[], T]], T]]:
-    """``start`` on its way, and what runs something of Spark's meanwhile, whose jobs are cancelled
-    if it fails.
+    """Begin ``start``. Return it, and a function that runs a Spark action meanwhile, whose jobs are
+    cancelled if ``start`` fails.
     """
     context = spark.sparkContext
     tag = f"connectctl-{secrets.token_hex(8)}"
@@ -114,7 +114,7 @@ def start_of(
 
 
 def with_generation(spec: TaskSpec, address: DriverAddress) -> TaskSpec:
-    """``spec`` with the generation for which the driver is asked, until it has started."""
+    """Return ``spec`` with the generation, which is requested from the driver until it has started."""
     answer: dict[str, Any] = {}
     while not answer:
         try:

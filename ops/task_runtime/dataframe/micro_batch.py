@@ -52,7 +52,7 @@ class MicroBatch:
     ordered: bool = True
 
     def place(self, task: int) -> dict[str, Any]:
-        """The source partition under which a task keeps how far it is."""
+        """Return the source partition under which a task keeps how far it is."""
         return {STREAM: self.query, "task": task}
 
 
@@ -112,7 +112,7 @@ class BatchProgress:
 
     @classmethod
     def parse(cls, raw: bytes) -> BatchProgress:
-        """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
+        """Return the inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
             reported = json.loads(raw)
             since = {
@@ -174,7 +174,7 @@ def progress_of(
 
 
 def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
-    """The error for a batch that came again with other rows."""
+    """Return the error for a batch that came again with other rows."""
     return ConnectctlError(
         f"Micro-batch {batch.number} was replayed with different rows than the committed ones",
         why=f"committed: {then.rows} rows, digest {then.total:016x}; replayed: {now.rows} rows, "

@@ -37,7 +37,7 @@ class FrameColumns:
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 
     def place(self, batch: Any, row: int) -> str:
-        """A row of ``batch`` by its source partition and offset."""
+        """Return a row of ``batch`` by its source partition and offset."""
         partition = {name: batch.column(name)[row].as_py() for name in self.partition}
         offset = {self.offset: batch.column(self.offset)[row].as_py()}
         return f"The row of {connect_json(partition)} at {connect_json(offset)}"
@@ -96,7 +96,7 @@ class PartitionSlice(NamedTuple):
 
 
 def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
-    """``batch`` by source partition, each piece in the batch's order.
+    """Return ``batch`` by source partition, each piece in the batch's order.
 
     Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
     """
@@ -144,8 +144,8 @@ def _check_offsets(batch: Any, columns: FrameColumns) -> None:
 
 
 def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The rows of ``batch`` with those of a source partition beside each other, and where each
-    begins.
+    """Return the rows of ``batch`` with those of a source partition beside each other, and where
+    each begins.
     """
     import numpy as np
     import pyarrow as pa
@@ -193,8 +193,8 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
 def columnar(
     taken: Iterable[PartitionSlice], columns: FrameColumns
 ) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
-    """The records of ``taken``, and what names the row of each; those of pieces that lie beside
-    each other together.
+    """Yield the records of ``taken``, and what names the row of each; those of pieces that lie
+    beside each other together.
     """
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)

@@ -57,7 +57,7 @@ class JobDataFrame:
         terms: TaskLimits,
         address: DriverAddress,
     ) -> DataFrameRound:
-        """A round of ``tasks``, of which there are ``count`` with those that are over."""
+        """Return a round of ``tasks``, of which there are ``count`` with those that are over."""
         columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
         claims = None if self.claims is None else self.claims.address
         writing = Writing(work, self.config["topic"], columns, size, claims)
@@ -114,8 +114,8 @@ class JobDataFrame:
 def open_dataframe(
     spark: SparkSession, ready: PreparedJob, scene: RunClients, patience: float, outage: RetryPolicy
 ) -> JobDataFrame:
-    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was
-    written then.
+    """Return the frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``;
+    nothing was written then.
     """
     if ready.take_over:
         raise Refused(
@@ -139,7 +139,7 @@ def open_dataframe(
 
 
 def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
-    """The offsets in those topics that are there."""
+    """Return the offsets in those topics that are there."""
     dedicated, global_offsets = (
         CommittedOffsets(scene.target, offsets_topic(ready), ready.name),
         None,

@@ -94,8 +94,8 @@ class DataFrameRows:
         self._parts.clear()
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next rows of a transaction; those of a source partition with one offset are never
-        parted by its end.
+        """Return the next rows of a transaction; those of a source partition with one offset are
+        never parted by its end.
 
         All of them are there before it begins, so that it is never open while Spark makes rows.
         """
@@ -233,7 +233,7 @@ class DataFrameRows:
         self._waiting.extendleft(reversed(held))
 
     def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
-        """``piece`` without what is committed."""
+        """Return ``piece`` without what is committed."""
         done = self._committed(piece)
         rows = 0 if done is None else piece.up_to(done)
         self.skipped += rows
@@ -272,7 +272,7 @@ def _rows(some: Iterable[PartitionSlice]) -> int:
 def _split(
     some: list[PartitionSlice], most: int
 ) -> tuple[list[PartitionSlice], list[PartitionSlice]]:
-    """The first ``most`` rows, at least one, and the rest."""
+    """Return the first ``most`` rows, at least one, and the rest."""
     head: list[PartitionSlice] = []
     for at, piece in enumerate(some):
         if piece.rows > most:

@@ -40,7 +40,7 @@ class _Incomplete(Exception):
 
 @dataclass
 class StreamRound(DataFrameRound):
-    """A query, until its terms are met, it is told to stop, or a task does not reach the end of its
+    """A query, until its terms are met, a stop is requested, or a task does not reach the end of its
     rows.
     """
 
@@ -128,8 +128,8 @@ class StreamRound(DataFrameRound):
                 raise _Incomplete
 
     def _terms(self) -> TaskLimits:
-        """A task has to know how many records are left to send for all: of those it may have sent
-        all itself.
+        """Return the limits of a task, with the number of records that remain for all tasks,
+        because it may send all of them.
         """
         remaining = None
         if self.terms.records is not None:

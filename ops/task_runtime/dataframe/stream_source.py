@@ -99,8 +99,8 @@ class StreamRows(DataFrameRows):
         return self._began is not None and self._began.through
 
     def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
-        """The committed offset of a source partition when this attempt began, and whether it had
-        advanced in the batch.
+        """Return the committed offset of a source partition when this attempt began, and whether it
+        had advanced in the batch.
         """
         if place not in self._found:
             self._found[place] = (

@@ -126,10 +126,10 @@ class OffsetReader(Protocol):
     """``OffsetStorageReader``: the offsets that were committed before the task was started."""
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None if it has none."""
+        """Return the offset of ``partition``, None if it has none."""
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every source partition of the connector that has an offset."""
+        """Return every source partition of the connector that has an offset."""
 
 
 class TransactionContext(Protocol):

@@ -44,8 +44,8 @@ class Converters:
 
 
 def converters(configs: Mapping[str, str]) -> Converters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
-    strings where none is.
+    """Return the converters that ``key.converter``, ``value.converter`` and ``header.converter``
+    name; strings where none is.
     """
     return Converters(
         *(_converter(configs, f"{part}.converter") for part in ("key", "value", "header"))
@@ -53,8 +53,8 @@ def converters(configs: Mapping[str, str]) -> Converters:
 
 
 def converter_class(configs: Mapping[str, str], name: str) -> str:
-    """The Java class that the property ``name`` names, in full; strings where it is missing. Raises
-    ``BadInput``.
+    """Return the Java class that the property ``name`` names, in full; strings where it is missing.
+    Raises ``BadInput``.
     """
     name_given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
     kind = KINDS.get(name_given)
@@ -96,7 +96,7 @@ def _as_json(value: Any) -> bytes | None:
 
 
 def _as_json_with_schema(value: Any) -> bytes | None:
-    """The envelope for a plain value; a structure has no schema here and gets none, as a map
+    """Return the envelope for a plain value; a structure has no schema here and gets none, as a map
     without one in Java.
     """
     if value is None:

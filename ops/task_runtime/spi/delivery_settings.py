@@ -235,8 +235,8 @@ def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterato
 
 
 def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
-    """A transaction's time-out: no longer than it takes, for as long as that readers wait for one
-    that died.
+    """Return a transaction's time-out: no longer than it takes, for as long as that readers wait
+    for one that died.
     """
     if latency is not None:
         return latency + SHORT_TIMEOUT

@@ -32,7 +32,7 @@ class DataError(ConnectctlError):
 
 
 def value_of(schema: Any, payload: Any) -> Any:
-    """The value of ``payload``; without a schema, the payload itself. Raises ``DataError``."""
+    """Return the value of ``payload``; without a schema, the payload itself. Raises ``DataError``."""
     if schema is None:
         return payload
     kind = schema.get("type") if isinstance(schema, Mapping) else None
@@ -95,7 +95,7 @@ def _array(schema: Mapping[str, Any], payload: Any) -> list[Any]:
 
 
 def _map(schema: Mapping[str, Any], payload: Any) -> dict[Any, Any]:
-    """A JSON object where keys are strings, else an array of pairs."""
+    """Return a JSON object where keys are strings, else an array of pairs."""
     keys, values = schema["keys"], schema["values"]
     if keys["type"] == "string":
         return {key: value_of(values, each) for key, each in _expect(payload, dict).items()}

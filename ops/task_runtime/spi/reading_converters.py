@@ -73,8 +73,8 @@ class ReadingConverters:
 
 
 def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
-    strings where none is.
+    """Return the converters that ``key.converter``, ``value.converter`` and ``header.converter``
+    name; strings where none is.
 
     Raises ``BadInput`` for one that is not supported.
     """
@@ -133,8 +133,8 @@ class _Envelopes:
         self._prefix, self._schema = b"", None
 
     def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
-        """The payload of JsonConverter's envelope and its schema, twice None without data. Raises
-        ``DataError``.
+        """Return the payload of JsonConverter's envelope and its schema, twice None without data.
+        Raises ``DataError``.
         """
         if data is None:
             return None, None
@@ -169,8 +169,8 @@ def _prefix(data: bytes) -> bytes:
 
 
 def _parsed(data: bytes) -> Any:
-    """The JSON at the beginning of ``data``; as in Jackson, what follows counts only where it is
-    part of a number.
+    """Return the JSON at the beginning of ``data``; as in Jackson, what follows counts only where
+    it is part of a number.
     """
     try:
         text = data.decode("utf-8-sig")

@@ -95,9 +95,9 @@ class SinkMeter(CommitMeter):
 def sink_metrics(
     meter: SinkMeter, active: int | None, partitions: int | None
 ) -> dict[str, float | None]:
-    """The metrics of a task that has ``active`` records that are not committed, and ``partitions``.
-    Times are in milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was
-    measured, or it is unknown.
+    """Return the metrics of a task that has ``active`` records that are not committed, and
+    ``partitions``. Times are in milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None
+    where nothing was measured, or it is unknown.
     """
     attempts = meter.commits + meter.failed_commits
     return {
@@ -127,5 +127,5 @@ def sink_metrics(
 
 
 def mean(total: float, count: int) -> float | None:
-    """The mean, rounded; None of nothing."""
+    """Return the mean, rounded; None of nothing."""
     return round(total / count, 3) if count else None

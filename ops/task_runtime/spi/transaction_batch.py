@@ -54,8 +54,8 @@ class RecordLists:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The arguments of librdkafka: dictionaries with ``value``, and ``key`` and ``partition``
-        if present.
+        """Return the arguments of librdkafka: dictionaries with ``value``, and ``key`` and
+        ``partition`` if present.
         """
         found: list[dict[str, Any]] = [{"value": value} for value in self.values]
         for name, column in (("key", self.keys), ("partition", self.partitions)):
@@ -139,7 +139,7 @@ class TransactionBatch:
 
     @property
     def size(self) -> int:
-        """The number of records, without offsets."""
+        """Return the number of records, without offsets."""
         copied = (copies.messages for copies in self.copies)
         many: Iterable[Sized] = (*self.record_batches, *copied, *self.copied_batches)
         return len(self.records) + sum(map(len, many))

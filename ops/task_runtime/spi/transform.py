@@ -78,7 +78,7 @@ class Records(Sequence[Record]):
 
     @cached_property
     def arrow(self) -> pa.Table:
-        """The records as columns: topic, partition, offset, timestamp (ms), key, value and
+        """Return the records as columns: topic, partition, offset, timestamp (ms), key, value and
         headers.
         """
         import pyarrow as pa

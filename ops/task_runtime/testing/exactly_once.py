@@ -62,7 +62,7 @@ def _count(records: Counter[Any]) -> str:
 
 
 def _by_key(records: list[tuple[Any, ...]]) -> dict[Any, list[Any]]:
-    """The records of each key of a topic, in their order."""
+    """Return the records of each key of a topic, in their order."""
     found: dict[Any, list[Any]] = {}
     for record in records:
         topic, _, key, *_ = record

@@ -62,7 +62,7 @@ Log = Mapping[TopicPartition, Sequence[Message]]
 
 
 def log_of(topics: Mapping[str, Sequence[Given]]) -> Log:
-    """The records of ``topics`` by partition; 0 where a record names none."""
+    """Return the records of ``topics`` by partition; 0 where a record names none."""
     found: dict[TopicPartition, list[Message]] = {}
     for topic, records in topics.items():
         found[TopicPartition(topic, 0)] = []
@@ -122,7 +122,7 @@ class MemoryConsumer:
         self._assign(partitions)
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """The next records; the clock moves on where there are none."""
+        """Return the next records; the clock moves on where there are none."""
         for fault, most_revoked in (
             (Fault.REBALANCE, len(self._log)),
             (Fault.PARTIAL_REBALANCE, 1),

@@ -78,11 +78,11 @@ class MemoryKafka:
 
     @property
     def client(self) -> dict[str, Any]:
-        """The properties of a context: none."""
+        """Return the properties of a context: none."""
         return {}
 
     def failure(self, error: Any, doing: str) -> ConnectctlError:
-        """As ``Kafka.failure``."""
+        """Return the error as ``Kafka.failure`` does."""
         return ConnectctlError(f"Could not {doing}", why=error.str(), code=error.name())
 
 
@@ -233,7 +233,7 @@ class MemoryPlainProducer(MemoryProducer):
 
 
 def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
-    """The records of an encoded batch, as a consumer gets them."""
+    """Yield the records of an encoded batch, as a consumer gets them."""
     import numpy as np
 
     data = np.frombuffer(batch + bytes(PADDING), np.uint8)

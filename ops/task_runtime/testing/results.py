@@ -53,11 +53,11 @@ class Run(Generic[O]):
 
     @property
     def records(self) -> list[ProducerRecord]:
-        """The records of all commits as a consumer gets them, partition by partition."""
+        """Return the records of all commits as a consumer gets them, partition by partition."""
         return [record for commit in self.commits for record in commit.records]
 
     def values(self, topic: str | None = None) -> list[bytes | None]:
-        """The values of all records, or of those for ``topic``."""
+        """Return the values of all records, or of those for ``topic``."""
         return [record.value for record in self.records if topic in (None, record.topic)]
 
 

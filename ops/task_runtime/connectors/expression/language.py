@@ -52,7 +52,7 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """The expression in ``text``, checked. Raises ``ExpressionError``."""
+    """Return the expression in ``text``, checked. Raises ``ExpressionError``."""
     quoted: list[str] = []
 
     def plain(found: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ class ExpressionTask(Transform):
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Each expression by the name that errors have for it."""
+        """Return each expression by the name that errors have for it."""
         return iter(())
 
     @classmethod
@@ -93,7 +93,7 @@ class ExpressionTask(Transform):
 
 
 def failed(name: str, record: Record, why: str) -> ConnectctlError:
-    """The expression ``name`` has no result for ``record``."""
+    """Return the error of the expression ``name`` without a result for ``record``."""
     hint = "Correct the expression so that it accepts such a record."
     return ConnectctlError(
         f"The expression {name} failed for the record {name_of(record)}", why=why, next_step=hint
@@ -126,7 +126,9 @@ def _problem(text: str, has_fields: bool) -> str | None:
 
 
 def is_true(name: str, record: Record, result: Any) -> bool:
-    """The result of a condition; null is not true. Raises ``ConnectctlError`` for anything else."""
+    """Return the result of a condition; null is not true. Raises ``ConnectctlError`` for anything
+    else.
+    """
     if result is None or isinstance(result, bool):
         return bool(result)
     raise failed(name, record, f"it gives {result!r}, which is not true or false")

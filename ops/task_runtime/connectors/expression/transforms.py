@@ -168,7 +168,7 @@ class RouteTask(ExpressionTask):
                 yield RULES, f"The output topic {name} is an input topic, too"
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """The record for its topic; Java's partitioner chooses the partition by its key."""
+        """Return the record for its topic; Java's partitioner chooses the partition by its key."""
         topic = self._topic(record, results) or self.configs.get(OTHERWISE)
         if topic is None:
             why = "it gives null" if ROUTE in results else "none is true"

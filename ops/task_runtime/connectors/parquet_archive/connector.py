@@ -104,7 +104,7 @@ class ParquetArchiveTask(SinkTask):
                 self._write(partition, held)
 
     def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
-        """The manifest's records of the files that end before ``offsets``."""
+        """Return the manifest's records of the files that end before ``offsets``."""
         return [each.record(self._manifest) for each in self._ended(offsets)]
 
     def committed(self, offsets: GroupOffsets) -> None:
@@ -158,7 +158,7 @@ class ParquetArchive(SinkConnector):
         return {manifest_topic(name): {"cleanup.policy": "compact"}}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """A directory that means the same everywhere, and limits above 0."""
+        """Return the errors of a directory that is not absolute, and of limits below 1."""
         found = super().validate(configs)
         directory = configs.get(DIRECTORY, "")
         if directory and not directory.startswith("/") and "://" not in directory:

@@ -48,7 +48,7 @@ def archived(
     *,
     timeout: float = TIMEOUT,
 ) -> DataFrame:
-    """Each record of the archive once, in the columns of ``SCHEMA``: the files that
+    """Return each record of the archive once, in the columns of ``SCHEMA``: the files that
     ``manifest_topic`` names, and no other.
 
     ``directory`` is an absolute path or a URI as Spark knows it (``s3a://…`` where the connector
@@ -65,8 +65,8 @@ def archived(
 
 
 def spark_root(directory: str) -> str:
-    """``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's ``s3`` is
-    ``s3a``.
+    """Return ``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's
+    ``s3`` is ``s3a``.
     """
     root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
     return f"s3a{root[2:]}" if root.startswith("s3://") else root

@@ -32,7 +32,7 @@ class SweepAccess:
 
     @property
     def group_id(self) -> str:
-        """The Connect group of the archive's runs."""
+        """Return the Connect group of the archive's runs."""
         return self.sweeper.group_id
 
 

@@ -77,7 +77,7 @@ class RemoveOrphans(Step[SweepContext]):
 def plan_sweep(
     cluster_id: str, group_id: str, location: ArchiveLocation, orphans: Collection[OrphanFile]
 ) -> Plan:
-    """The plan that removes ``orphans``; ``group_id`` is the Connect cluster's."""
+    """Return the plan that removes ``orphans``; ``group_id`` is the Connect cluster's."""
     name, manifest = location.connector, manifest_topic(location.connector)
     if not orphans:
         nothing = Noop(name, f"{location.directory} has no file that can be removed by {manifest}")

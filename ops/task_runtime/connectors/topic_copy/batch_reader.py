@@ -93,8 +93,8 @@ class BatchReader:
         return {partition: start.offset for partition, start in starts.items() if start.leaves_out}
 
     def read(self, most: int) -> list[RecordsOfTopic]:
-        """The next batches, up to that with which they have ``most`` records; none where there are
-        none for now.
+        """Return the next batches, up to that with which they have ``most`` records; none where
+        there are none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
@@ -191,7 +191,7 @@ def replaced(alias: str, topic: str) -> ConnectctlError:
 
 
 def diverged(alias: str, where: str, offset: int) -> ConnectctlError:
-    """The error for a log that no longer has the records that were fetched."""
+    """Return the error for a log that no longer has the records that were fetched."""
     return ConnectctlError(
         f"The log of {where} on {alias} has changed before offset {offset:,}, up to which it was "
         "read",

@@ -20,7 +20,7 @@ beginning.
 
 
 def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
-    """The source partition, its members in the order in which Java writes them."""
+    """Return the source partition, its members in the order in which Java writes them."""
     return {"cluster": alias, "partition": place.partition, "topic": place.topic}
 
 
@@ -36,7 +36,7 @@ def next_offset(stored: Mapping[str, Any] | None) -> int | None:
 
 
 def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]:
-    """``places`` among at most ``most`` tasks, in turn."""
+    """Return ``places`` among at most ``most`` tasks, in turn."""
     tasks = min(most, len(places))
     return [places[n::tasks] for n in range(tasks)]
 
@@ -82,11 +82,11 @@ def tasks(
 
 
 def encode(places: Sequence[TopicPartition]) -> str:
-    """The value of ``task.assigned.partitions``."""
+    """Return the value of ``task.assigned.partitions``."""
     return ",".join(map(str, places))
 
 
 def decode(text: str) -> list[TopicPartition]:
-    """The places in a ``task.assigned.partitions``."""
+    """Return the places in a ``task.assigned.partitions``."""
     parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
     return [TopicPartition(topic, int(partition)) for topic, _, partition in parts]

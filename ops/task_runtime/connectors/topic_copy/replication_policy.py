@@ -56,7 +56,7 @@ class ReplicationPolicy:
     renames: bool = True
 
     def remote(self, topic: str) -> str:
-        """The name that the source's ``topic`` has on the target."""
+        """Return the name that the source's ``topic`` has on the target."""
         return f"{self.source}{self.separator}{topic}" if self._marked(topic) else topic
 
     def source_of(self, topic: str) -> str | None:
@@ -138,7 +138,7 @@ def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
 
 
 def selection_of(config: Mapping[str, str]) -> Selection:
-    """The topics that ``config`` asks for. Raises ``BadInput``."""
+    """Return the topics that ``config`` asks for. Raises ``BadInput``."""
     return Selection(
         policy_of(config),
         pattern(config.get("topics", INCLUDED)),

@@ -164,7 +164,7 @@ class CopiedTopics:
             self.stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next batch, and the end of the transaction where that has come."""
+        """Return the next batch, and the end of the transaction where that has come."""
         if self._latency is not None:
             self._latency.ready(time.monotonic())
         if self._taken and not self._count:
@@ -222,7 +222,7 @@ class CopiedTopics:
         }
 
     def final_batch(self) -> TransactionBatch | None:
-        """The end of what is open: it may end anywhere."""
+        """Return the end of what is open: it may end anywhere."""
         return TransactionBatch(offsets=self._offsets()) if self._taken else None
 
     def committed(self, batch: TransactionBatch) -> None:

@@ -47,7 +47,7 @@ one.
 
 
 def java(config: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]:
-    """A source client's properties by Java's names."""
+    """Return a source client's properties by Java's names."""
     clusters = {k.removeprefix(CLUSTER): v for k, v in config.items() if k.startswith(CLUSTER)}
     found = {k: v for k, v in clusters.items() if k.startswith(_CONNECTING)}
     for prefix in prefixes:
@@ -74,15 +74,15 @@ def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict
 
 
 def isolation(config: Mapping[str, str]) -> str:
-    """``isolation.level`` of the source consumer: read_committed where nothing is given, unlike a
-    Java consumer's.
+    """Return ``isolation.level`` of the source consumer: read_committed where nothing is given,
+    unlike a Java consumer's.
     """
     return java(config, CONSUMER).get(ISOLATION, "read_committed").lower()
 
 
 def reset(config: Mapping[str, str]) -> str:
-    """``auto.offset.reset`` of the source consumer: earliest where nothing is given, as MirrorMaker
-    has it.
+    """Return ``auto.offset.reset`` of the source consumer: earliest where nothing is given, as
+    MirrorMaker has it.
     """
     return java(config, CONSUMER).get(RESET, "earliest").lower()
 
@@ -108,7 +108,7 @@ def problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def unknown(config: Mapping[str, str]) -> list[str]:
-    """The names of source client properties that have no equal here, and are ignored."""
+    """Return the names of source client properties that have no equal here, and are ignored."""
     known = _SAME | _RENAMED.keys() | _WITHOUT_EFFECT
     found = {
         prefix + name
@@ -140,7 +140,9 @@ def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
 
 
 def partition_gone(alias: str, topic: str) -> ConnectctlError:
-    """The error for a topic, or a partition as TOPIC-N, that the source does not have any more."""
+    """Return the error for a topic, or a partition as TOPIC-N, that the source does not have any
+    more.
+    """
     return ConnectctlError(
         f"{topic} no longer exists on the source cluster {alias}",
         why="it was deleted, or recreated with fewer partitions",

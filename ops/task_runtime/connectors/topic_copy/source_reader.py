@@ -124,7 +124,7 @@ class TopicReader:
         return Unreachable(UNREADABLE.format(self._source.alias), why=why)
 
     def read(self, most: int) -> list[TopicBatch]:
-        """The next records, ``most`` of them; none where there are none for now.
+        """Return the next records, ``most`` of them; none where there are none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
@@ -238,7 +238,7 @@ class TopicReader:
 
 
 def _by_topic(messages: list[Any]) -> list[TopicBatch]:
-    """The messages by topic, each partition's in their order."""
+    """Return the messages by topic, each partition's in their order."""
     found: dict[str, list[Any]] = {}
     for message in messages:
         found.setdefault(message.topic(), []).append(message)

@@ -143,7 +143,7 @@ def start_of(
 
 
 def unset(alias: str, what: str) -> ConnectctlError:
-    """The error for a partition without a committed offset, where auto.offset.reset=none."""
+    """Return the error for a partition without a committed offset, where auto.offset.reset=none."""
     return ConnectctlError(
         f"{what} of {alias} has no start offset",
         why="no committed offset is within the log, and auto.offset.reset=none",
