@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
+from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals, add_read
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -182,11 +182,7 @@ class Matching:
                 continue
             for row in rows_of_source:
                 if row.side == ReadSide.OUTPUT:
-                    read = reads.setdefault(
-                        partition := TopicPartition(row.topic, row.partition), Read(*partition)
-                    )
-                    read.records += row.first
-                    read.unnumbered += row.last
+                    add_read(reads, Read(row.topic, row.partition, row.first, row.last))
                 else:
                     self._totals.count(row)
         yield from reads.values()

@@ -89,6 +89,15 @@ class Read:
     characters: int = 0
 
 
+def add_read(reads: dict[TopicPartition, Read], read: Read) -> None:
+    """Add the numbers of ``read`` to those of its partition."""
+    partition = TopicPartition(read.topic, read.partition)
+    found = reads.setdefault(partition, Read(*partition))
+    found.records += read.records
+    found.unnumbered += read.unnumbered
+    found.characters += read.characters
+
+
 class SequenceCheck:
     """Sweeps runs. ``first`` is the first number of every source partition, None if unknown.
 
@@ -108,12 +117,9 @@ class SequenceCheck:
         totals: SourceTotals | None = None
         for run in runs:
             if run.source is None:
-                read = reads.setdefault(
-                    partition := TopicPartition(run.topic, run.partition), Read(*partition)
+                add_read(
+                    reads, Read(run.topic, run.partition, run.first, run.last, run.last_offset)
                 )
-                read.records += run.first
-                read.unnumbered += run.last
-                read.characters += run.last_offset
                 continue
             if totals is None or (totals.stream, totals.source) != (run.stream, run.source):
                 if totals is not None:

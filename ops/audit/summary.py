@@ -10,7 +10,7 @@ from typing import Any
 
 from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartTotals
-from connectctl.ops.audit.sequences import Read, SourceTotals
+from connectctl.ops.audit.sequences import Read, SourceTotals, add_read
 from connectctl.ops.audit.timeline import Timeline
 from connectctl.ops.audit.transactions import TransactionTotals
 from connectctl.ops.audit.violations import KINDS, Violation
@@ -78,14 +78,8 @@ class Summary:
             self.matched.merge(found.as_row())
 
     def read(self, found: Read) -> None:
-        if self.reads is None:
-            self.reads = {}
-        read = self.reads.setdefault(
-            partition := TopicPartition(found.topic, found.partition), Read(*partition)
-        )
-        read.records += found.records
-        read.unnumbered += found.unnumbered
-        read.characters += found.characters
+        self.reads = {} if self.reads is None else self.reads
+        add_read(self.reads, found)
 
     def count(self, kind: str, times: int, weight: int) -> None:
         self.found[kind] += times

@@ -35,6 +35,10 @@ class ArchiveSweeper:
     kafka: KafkaReads
     groups: GroupReads
 
+    def cluster_id(self) -> str:
+        """Return the id of the Kafka cluster of the manifest."""
+        return self.kafka.cluster_id()
+
     def orphans(self) -> tuple[OrphanFile, ...]:
         """Return the files that can be removed: those of ``reader.sweep`` that no other manifest of
         this Kafka cluster names. Young files are kept, also those of a run that begins meanwhile.
