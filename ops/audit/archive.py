@@ -1,9 +1,9 @@
-"""What an audit of a Parquet archive compares: its manifest, what is in its files, its group's
+"""The parts of an audit of a Parquet archive: its manifest, the content of its files, its group's
 committed offsets, and the inputs. Pure.
 
-A file that has each offset from its first to its last proves itself. Where offsets are missing, in
-a file or between two, the input says whether a committed record was there: offsets are also taken
-by transaction markers and aborted records.
+A file with each offset from its first to its last proves itself. If offsets are missing in a file
+or between files, the input shows whether a committed record was there: transaction markers and
+aborted records have offsets, too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Extents = Mapping[str, Mapping[int, OffsetRange]]
 
 
 class FileContent(NamedTuple):
-    """What a file has: rows, different offsets, the least and the greatest one; and whether all is
-    of its partition.
+    """The content of a file: the number of rows and of different offsets, the lowest and the
+    highest offset; and whether all records are of its partition.
     """
 
     rows: int
@@ -35,7 +35,7 @@ class FileContent(NamedTuple):
 
     @property
     def dense(self) -> bool:
-        """Whether it has every offset from its first to its last."""
+        """Return whether it has every offset from its first to its last."""
         return self.own and self.offsets == self.last - self.first + 1
 
 
@@ -51,11 +51,11 @@ class MissingRecords(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchivePartition:
-    """A partition: its ``files`` by the manifest; ``input`` is None where there is no such topic
-    any more.
+    """A partition: its ``files`` by the manifest; ``input`` is None if the topic does not exist any
+    more.
 
-    ``committed`` is what the group had committed before the manifest was read, ``later`` after;
-    None for nothing, and where ``unknown`` says why that is unknown.
+    ``committed`` is the group's committed offset before the manifest was read, ``later`` after;
+    None if there was none, or if it could not be read for the reason ``unknown``.
     """
 
     place: TopicPartition
@@ -67,15 +67,15 @@ class ArchivePartition:
 
     @property
     def end(self) -> int:
-        """Up to where it has to be in the archive: the committed offset, without one the end of its
-        last file.
+        """Return the offset up to which the archive has to be complete: the committed offset,
+        without one the end of its last file.
         """
         last = max((each.last + 1 for each in self.files), default=0)
         return last if self.unknown or self.committed is None else self.committed
 
     def uncovered(self, contents: Mapping[str, FileContent]) -> list[tuple[int, int]]:
-        """The offsets that no dense file has, as ranges from the first to before the second, below
-        ``end``.
+        """Return the offsets that no dense file has, as ranges from the first to before the second,
+        below ``end``.
         """
         begin = min((each.first for each in self.files), default=self.end)
         begin = min(begin, self.input.first) if self.input is not None else begin
@@ -97,10 +97,10 @@ class ArchivePartition:
 
 @dataclass(frozen=True)
 class ArchiveAudit:
-    """What was seen. ``contents`` has no file that could not be read; ``missing`` is what the
-    inputs have and no file has.
+    """The observations of an audit. ``contents`` has no file that could not be read; ``missing``
+    are the records that inputs have and no file has.
 
-    ``orphans`` are the numbers and bytes of files of an archive that the manifest does not name.
+    ``orphans`` are the number and the bytes of files of an archive that the manifest does not name.
     """
 
     cluster_id: str
@@ -121,48 +121,48 @@ class ArchiveAudit:
 def archive_partitions(
     files: Collection[ArchivedFile], extents: Extents, before: GroupPositions, after: GroupPositions
 ) -> tuple[ArchivePartition, ...]:
-    """The partitions of the archive and of its inputs. Offsets of a topic that is gone, or that was
-    deleted and created again, are unknown.
+    """Return the partitions of the archive and of its inputs. Offsets of a topic that is gone, or
+    that was deleted and created again, are unknown.
     """
     places = {
         *(TopicPartition(t, p) for t, found in extents.items() for p in found),
         *(each.place for each in files),
     }
     found = []
-    for place in sorted(places):
-        there = extents.get(place.topic, {}).get(place.partition)
-        own = tuple(each for each in files if each.place == place)
-        committed, later = before.offsets.get(place), after.offsets.get(place)
-        why = before.unknown.get(place) or after.unknown.get(place)
-        if there is None:
+    for partition in sorted(places):
+        extent = extents.get(partition.topic, {}).get(partition.partition)
+        of_partition = tuple(each for each in files if each.place == partition)
+        committed, later = before.offsets.get(partition), after.offsets.get(partition)
+        why = before.unknown.get(partition) or after.unknown.get(partition)
+        if extent is None:
             why = "the topic no longer exists"
-        elif committed is not None and committed > there.end:
+        elif committed is not None and committed > extent.end:
             why = (
-                f"its committed offset {committed} is beyond its end {there.end}: it was "
+                f"its committed offset {committed} is beyond its end {extent.end}: it was "
                 "deleted and created again"
             )
-        elif committed is not None and committed > there.stable:
+        elif committed is not None and committed > extent.stable:
             why = (
                 why
                 or f"its committed offset {committed} is beyond the last stable offset "
-                f"{there.stable}"
+                f"{extent.stable}"
             )
-        found.append(ArchivePartition(place, own, there, committed, later, why))
+        found.append(ArchivePartition(partition, of_partition, extent, committed, later, why))
     return tuple(found)
 
 
 def to_read(
     partitions: Iterable[ArchivePartition], contents: Mapping[str, FileContent]
 ) -> Iterator[PartitionRange]:
-    """What of the inputs has to be read, as far as they still have it."""
+    """Yield the ranges of the inputs to read, of those that the inputs still have."""
     for each in partitions:
         if each.input is None:
             continue
-        there = each.input
+        extent = each.input
         for begin, end in each.uncovered(contents):
-            start, until = max(begin, there.first), min(end, there.stable)
+            start, until = max(begin, extent.first), min(end, extent.stable)
             if start < until:
-                yield PartitionRange(*each.place, start, until, there.stable, there.end)
+                yield PartitionRange(*each.place, start, until, extent.stable, extent.end)
 
 
 def overlaps(files: Collection[ArchivedFile]) -> list[tuple[ArchivedFile, ArchivedFile]]:

@@ -1,4 +1,4 @@
-"""Findings of an audit of an archive: what is wrong, and what keeps it from a proof. Pure."""
+"""Findings of an audit of an archive: violations, and reasons why it proves nothing. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import ArchivedFile
 
 NAMED = 10
-"""How many files or partitions a finding names."""
+"""The number of files or partitions that a finding names."""
 
 
 def findings_of_archive(audit: ArchiveAudit) -> tuple[Finding, ...]:
-    """Everything worth telling, the worst first."""
+    """Return the findings, the worst first."""
     return worst_first([*_of_files(audit), *_of_offsets(audit), *_of_the_group(audit)])
 
 
 def _of_files(audit: ArchiveAudit) -> Iterator[Finding]:
     files, manifest = audit.files, audit.manifest
-    if gone := [each.name for each in files if each.name not in audit.sizes]:
+    if missing := [each.name for each in files if each.name not in audit.sizes]:
         message = (
-            f"{len(gone):,} of {len(files):,} files are not in {audit.directory}: "
-            f"{some_of(gone, NAMED)}."
+            f"{len(missing):,} of {len(files):,} files are not in {audit.directory}: "
+            f"{some_of(missing, NAMED)}."
         )
         yield rules.FILE_MISSING.found(
             manifest, message, "Check --archive, or restore them from a backup."
@@ -75,7 +75,7 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
 
 
 def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
-    for place, lost in sorted(audit.missing.items()):
+    for partition, lost in sorted(audit.missing.items()):
         where = (
             f"offset {lost.first}" if lost.records == 1 else f"offsets {lost.first} to {lost.last}"
         )
@@ -84,7 +84,7 @@ def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
             f"are in no file: {where}."
         )
         yield rules.NOT_ARCHIVED.found(
-            str(place), message, "Check them in the topic before retention removes them."
+            str(partition), message, "Check them in the topic before retention removes them."
         )
     if unknown := [
         (each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))

@@ -1,8 +1,8 @@
-"""Where exactly the copies are: a run tells between which offsets a number lies, and the log tells
+"""The exact offsets of duplicates: a run has the offsets between which a number is, and the log has
 the rest.
 
-Only what is shown is looked up, and each by halving the stretch, so that it takes a few reads
-however long a run is.
+Only the violations that are shown are looked up, each by bisection, so that a few reads are enough
+for a run of any length.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ records, in order.
 
 
 def resolve(summary: Summary, read: Reader) -> None:
-    """Put exact offsets in place of those between which the copies that are shown lie."""
+    """Replace the ranges of the violations that are shown by exact offsets."""
     for heap in summary.violations.values():
         heap[:] = [(weight, n, _exact(violation, read)) for weight, n, violation in heap]
         heapify(heap)
@@ -50,9 +50,10 @@ def _exact(violation: Violation, read: Reader) -> Violation:
 def find(
     violation: Violation, topic: str, partition: int, low: int, high: int, read: Reader
 ) -> int:
-    """The offset from ``low`` to ``high`` of the source record with the number ``violation.first``.
+    """Return the offset from ``low`` to ``high`` of the source record with the number
+    ``violation.first``, -1 if it does not exist any more.
 
-    Within a run the numbers rise with the offsets. -1 where it is not there any more.
+    Within a run the numbers rise with the offsets.
     """
     while high - low >= STRETCH:
         middle = (low + high) // 2

@@ -1,5 +1,5 @@
-"""Where a record tells its sequence and its source partition: a JSON path in value or key, a
-header, the key itself.
+"""The sequence number and the source partition of a record: a JSON path in value or key, a header,
+or the key itself.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class RecordPart(StrEnum):
 
 @dataclass(frozen=True)
 class Spec:
-    """A part of a record, and the way to what is meant within its JSON; ``name`` is a header's, or
-    a regular expression whose first group is meant, in a value that is text.
+    """A part of a record, and the path within its JSON; ``name`` is that of a header, or a regular
+    expression whose first group is used, in a value that is text.
 
-    A value that ``JsonConverter`` wrapped (``{"schema":…,"payload":…}``) is looked at without the
-    wrapping.
+    The path of a value that ``JsonConverter`` wrote (``{"schema":…,"payload":…}``) begins in its
+    payload.
     """
 
     place: RecordPart
@@ -44,7 +44,7 @@ class Spec:
 
     @property
     def label(self) -> str:
-        """How the thing is called in results: the last name on the way, else the part."""
+        """Return its name in results: the last name of the path, else the part."""
         names = [step for step in self.path if isinstance(step, str)]
         return (self.name if self.place is not RecordPart.TEXT else "text") or (
             names[-1]
@@ -58,12 +58,14 @@ BY_PARTITION = Spec(RecordPart.PARTITION, text="partition")
 
 
 def sequence_spec(text: str) -> Spec:
-    """What ``--sequence`` says. Raises ``BadInput``."""
+    """Return the part that ``--sequence`` names. Raises ``BadInput``."""
     return _spec(text, "--sequence")
 
 
 def by_spec(text: str) -> Spec:
-    """What ``--by`` says: the same forms, or ``partition``, or ``key``. Raises ``BadInput``."""
+    """Return the part that ``--by`` names: the same forms, or ``partition``, or ``key``. Raises
+    ``BadInput``.
+    """
     if text == "partition":
         return BY_PARTITION
     if text == "key":
@@ -79,12 +81,12 @@ def _spec(text: str, option: str) -> Spec:
         return Spec(RecordPart.HEADER, name=rest, text=text)
     if colon and head == "text":
         return Spec(RecordPart.TEXT, name=_pattern(rest, f"{option} {text}"), text=text)
-    place = RecordPart.VALUE
+    part = RecordPart.VALUE
     if colon and head in ("key", "value"):
-        place, text_of_path = RecordPart(head), rest
+        part, text_of_path = RecordPart(head), rest
     else:
         text_of_path = text
-    return Spec(place, parse_path(text_of_path, option), text=text)
+    return Spec(part, parse_path(text_of_path, option), text=text)
 
 
 def _pattern(text: str, label: str) -> str:
@@ -101,8 +103,8 @@ def _pattern(text: str, label: str) -> str:
 
 
 def matched(raw: bytes | None, pattern: str) -> str | None:
-    """What the group of ``pattern`` is in the first match in a value that is text, or text as JSON;
-    None for none.
+    """Return the group of ``pattern`` in its first match in a value that is text, or text as JSON;
+    None if there is no match.
     """
     if raw is None:
         return None
@@ -116,7 +118,7 @@ def matched(raw: bytes | None, pattern: str) -> str | None:
 
 
 def parse_path(text: str, option: str = "--sequence") -> tuple[str | int, ...]:
-    """The steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
+    """Return the steps of a JSON path: names, and numbers for items of lists. Raises ``BadInput``."""
     if not text.startswith("$"):
         raise BadInput(
             f"{option} {text} is not a JSON path",
@@ -149,16 +151,17 @@ def follow(data: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def unwrapped(data: Any) -> Any:
-    """``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
+    """Return ``data`` without what ``JsonConverter`` puts around it when schemas are enabled."""
     return (
         data["payload"] if isinstance(data, dict) and data.keys() == {"schema", "payload"} else data
     )
 
 
 def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
-    """What ``path`` leads to in the JSON ``raw``; None where it is not JSON or leads nowhere.
+    """Return the element at ``path`` of the JSON ``raw``; None if it is not JSON or has no such
+    element.
 
-    JSON within a string, as a string converter under a JSON one writes it, is looked into.
+    JSON within a string, as a string converter under a JSON one writes it, is parsed, too.
     """
     if raw is None:
         return None
@@ -172,7 +175,7 @@ def found_in(raw: bytes | str | None, path: tuple[str | int, ...]) -> Any:
 
 
 def number_of(value: Any) -> int | None:
-    """``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else
+    """Return ``value`` as a sequence number: a whole number of 64 bits, or the digits of one; else
     None.
     """
     if isinstance(value, str | bytes):
@@ -186,7 +189,7 @@ def number_of(value: Any) -> int | None:
 
 
 def text_of(value: Any) -> str | None:
-    """``value`` as the name of a source partition; None for nothing."""
+    """Return ``value`` as the name of a source partition; None for nothing."""
     if value is None:
         return None
     if isinstance(value, bytes):

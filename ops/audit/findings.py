@@ -1,4 +1,4 @@
-"""Findings of an audit; ``verdict`` says when they apply."""
+"""Findings of an audit; ``verdict`` has the conditions for them."""
 
 from __future__ import annotations
 

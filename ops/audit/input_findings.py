@@ -1,5 +1,5 @@
-"""Findings of an audit that compares a transform's output with its inputs: what is wrong, and what
-is unknown.
+"""Findings of an audit that compares a transform's output with its inputs: violations, and
+unknowns.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.audit.violations import Violation
 
 NAMED = 10
-"""How many records of a kind a finding names."""
+"""The number of records of a kind that a finding names."""
 
 
 def findings_of_inputs(
@@ -73,8 +73,8 @@ def _named(request: AuditRequest, violations: list[Violation], count: int) -> st
             f"{by} {each.source!r}{numbers} at {each.topic}-{each.partition}@{each.offset} "
             f"({each.detail})"
         )
-    left = count - sum(each.records for each in violations)
-    return "; ".join(names) + (f"; and {counted(left, 'record')} more" if left > 0 else "")
+    unnamed = count - sum(each.records for each in violations)
+    return "; ".join(names) + (f"; and {counted(unnamed, 'record')} more" if unnamed > 0 else "")
 
 
 def _unknown(
@@ -105,9 +105,9 @@ def _unknown(
             ", ".join(request.inputs), message, "Check --by and --sequence."
         )
     places = [each.span.place for each in partitions if not each.unknown]
-    waiting = {place: matched.read(place, ReadSide.BEYOND) for place in places}
+    waiting = {partition: matched.read(partition, ReadSide.BEYOND) for partition in places}
     if count := sum(waiting.values()):
-        names = [f"{place} {left:,}" for place, left in waiting.items() if left]
+        names = [f"{partition} {number:,}" for partition, number in waiting.items() if number]
         yield rules.NOT_YET.found(
             group, f"{counted(count, 'record')} are not yet processed: {some_of(names, NAMED)}."
         )

@@ -1,5 +1,5 @@
-"""How far a consumer group is in the inputs of a transform, and which records are therefore to be
-in the output.
+"""The progress of a consumer group in the inputs of a transform, and the records that the output
+must therefore have.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from connectctl.ops.kafka.group_positions import GroupPositions
 
 @dataclass(frozen=True)
 class InputPartition:
-    """A partition of an input: records below ``low`` are processed, from ``high`` on they are not.
+    """A partition of an input: records below ``low`` are processed, those from ``high`` on are not.
 
-    ``committed`` is None where the group has committed no offset, and where ``unknown`` says why
-    that is unknown. ``hidden`` says why records below the committed offset could not be read.
+    ``committed`` is None if the group has committed no offset, or if it could not be read for the
+    reason ``unknown``. ``hidden`` is the reason why records below the committed offset could not be
+    read.
     """
 
     span: PartitionRange
@@ -29,7 +30,7 @@ class InputPartition:
     hidden: str | None = None
 
     def ranges(self) -> Iterator[PartitionRange]:
-        """The partition in its sides, each of which has records to read."""
+        """Yield the partition in its sides, each of which has records to read."""
         span = self.span
         stop = min(span.until, span.stable)
         for side, start, until in (
@@ -44,25 +45,25 @@ class InputPartition:
 def input_partitions(
     spans: Iterable[PartitionRange], before: GroupPositions, after: GroupPositions
 ) -> list[InputPartition]:
-    """The partitions of the inputs, with the positions from ``before`` the output's end was fixed
-    and from ``after``.
+    """Return the partitions of the inputs, with the positions from ``before`` the output's end was
+    determined and from ``after``.
 
-    Of a group that has no committed offset at all nothing is known: its name may be wrong, or its
-    offsets have expired.
+    A group without any committed offset proves nothing: its name may be wrong, or its offsets have
+    expired.
     """
     found = []
     nothing = not (before.offsets or after.offsets)
     for span in spans:
-        place = span.place
+        partition = span.place
         stop = min(span.until, span.stable)
-        if why := before.unknown.get(place) or after.unknown.get(place):
+        if why := before.unknown.get(partition) or after.unknown.get(partition):
             found.append(InputPartition(span, span.start, stop, unknown=why))
             continue
         if nothing:
             found.append(InputPartition(span, span.start, stop))
             continue
-        earlier, later = before.offsets.get(place, 0), after.offsets.get(place, 0)
-        committed = after.offsets.get(place)
+        earlier, later = before.offsets.get(partition, 0), after.offsets.get(partition, 0)
+        committed = after.offsets.get(partition)
         if later > span.horizon:
             why = (
                 f"its committed offset {later} is beyond its end {span.horizon}: it was deleted "
@@ -81,8 +82,8 @@ def input_partitions(
 def as_json(
     group: str | None, subset: bool, partitions: Sequence[InputPartition], totals: MatchTotals
 ) -> dict[str, Any]:
-    """What is known of the inputs; ``missing`` counts what is not in the output, whether it may be
-    left out or not.
+    """Return the results of the inputs; ``missing`` counts the records that are not in the output,
+    also if it may leave them out.
     """
     rows = [_row(each, totals) for each in partitions]
     return {
@@ -97,13 +98,13 @@ def as_json(
 
 
 def _row(each: InputPartition, totals: MatchTotals) -> dict[str, Any]:
-    place = each.span.place
+    partition = each.span.place
     return {
-        "topic": place.topic,
-        "partition": place.partition,
+        "topic": partition.topic,
+        "partition": partition.partition,
         "state": "unknown" if each.unknown else "none" if each.committed is None else "committed",
         "committedOffset": each.committed,
-        "processed": totals.read(place, ReadSide.PROCESSED),
-        "notYetProcessed": totals.read(place, ReadSide.BEYOND),
-        "unknown": totals.read(place, ReadSide.PERHAPS),
+        "processed": totals.read(partition, ReadSide.PROCESSED),
+        "notYetProcessed": totals.read(partition, ReadSide.BEYOND),
+        "unknown": totals.read(partition, ReadSide.PERHAPS),
     }

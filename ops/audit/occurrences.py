@@ -1,9 +1,9 @@
-"""Whether the records of a transform's inputs are in its output as often: by key, or by numbers of
-a sequence.
+"""Whether the output of a transform has the records of its inputs, each as often: by key, or by
+numbers of a sequence.
 
-Rows are records of one place that have one identity (a key), or consecutive numbers of one source
-partition. Those of one source are compared on the numbers where they overlap, so that a topic in
-order is a handful of rows, however long it is.
+Rows are records of one partition with one identity (a key), or consecutive numbers of one source
+partition. Those of one source are compared where their numbers overlap, so that a topic in order is
+a few rows, whatever its length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from enum import IntEnum
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
+from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals, add_read
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -23,8 +23,8 @@ KEYED = -1
 
 
 class ReadSide(IntEnum):
-    """Where a record was read, by the group's committed offset of its partition before the output
-    was read and after.
+    """The position of a record that was read, relative to the group's committed offsets of its
+    partition before and after the output was read.
     """
 
     OUTPUT = 0
@@ -40,8 +40,8 @@ class Occurrence(NamedTuple):
     """``times`` records with each of the numbers ``first`` to ``last`` (``KEYED``: none), from
     ``first_offset`` on.
 
-    A row without a ``source`` counts the records of a place: ``first`` all of them, ``last`` those
-    without an identity. ``timestamp`` is the first record's, in milliseconds.
+    A row without a ``source`` counts the records of a partition: ``first`` all of them, ``last``
+    those without an identity. ``timestamp`` is the first record's, in milliseconds.
     """
 
     source: str | None
@@ -56,13 +56,15 @@ class Occurrence(NamedTuple):
     timestamp: int
 
     def early(self, number: int) -> tuple[int, int]:
-        """The lowest and the highest offset at which the first record with ``number`` can be."""
+        """Return the lowest and the highest offset at which the first record with ``number`` can
+        be.
+        """
         if self.last == KEYED:
             return self.first_offset, self.first_offset
         return self.first_offset + number - self.first, self.last_offset - (self.last - number)
 
     def late(self, number: int) -> tuple[int, int]:
-        """The same of the last record with ``number``."""
+        """Return the same for the last record with ``number``."""
         return (self.last_offset, self.last_offset) if self.last == KEYED else self.early(number)
 
 
@@ -82,19 +84,19 @@ def of_range(run: SequenceRange, side: int) -> Occurrence:
 
 
 def order(row: Occurrence) -> tuple[object, ...]:
-    """The order that ``Matching`` needs: counts first, then the rows of a source after each other
-    by their numbers.
+    """Return the order that ``Matching`` needs: counts first, then the rows of a source after each
+    other by their numbers.
     """
     return row.source is not None, row.source or "", *row[1:6]
 
 
 @dataclass
 class MatchTotals:
-    """What was compared. ``clean`` keys are as they should be; ``missing`` records are not in the
-    output.
+    """The results of a comparison. ``clean`` keys have no violation; ``missing`` records are not in
+    the output.
 
-    ``reads`` has, by (topic, partition, side) of the inputs, how many records were read, and how
-    many of them have no identity.
+    ``reads`` has, by (topic, partition, side) of the inputs, the number of records that were read,
+    and of those without an identity.
     """
 
     clean: int = 0
@@ -107,12 +109,12 @@ class MatchTotals:
         found[1] += row.last
 
     def read(self, place: TopicPartition, *sides: ReadSide) -> int:
-        """How many records of an input partition were read on ``sides``."""
+        """Return the number of records of an input partition that were read on ``sides``."""
         return sum(self.reads.get((*place, side), (0, 0))[0] for side in sides)
 
     @property
     def processed(self) -> int:
-        """How many input records the group has processed for certain."""
+        """Return the number of input records that the group has certainly processed."""
         return sum(
             found[0] for (_, _, side), found in self.reads.items() if side == ReadSide.PROCESSED
         )
@@ -125,11 +127,11 @@ class MatchTotals:
         return {
             "clean": self.clean,
             "missing": self.missing,
-            "reads": [[*place, *found] for place, found in self.reads.items()],
+            "reads": [[*partition, *found] for partition, found in self.reads.items()],
         }
 
     def merge(self, row: Mapping[str, Any]) -> None:
-        """Add what another one counted (``as_row``)."""
+        """Add other totals (``as_row``)."""
         self.clean += row["clean"]
         self.missing += row["missing"]
         for topic, partition, side, records, without in row["reads"]:
@@ -140,8 +142,8 @@ class MatchTotals:
 
 @dataclass
 class _Counts:
-    """How often one number occurs: below both offsets, below the later one, in the whole inputs, in
-    the output.
+    """The number of occurrences of one number: below both offsets, below the later one, in the
+    whole inputs, in the output.
     """
 
     must: int
@@ -155,9 +157,9 @@ class _Counts:
 
 class Matching:
     """Compares rows. ``subset``: records may be left out. ``inputs_whole`` and ``output_whole``:
-    nothing was removed from them, and no open transaction hides what they have.
+    nothing was removed from them, and no open transaction hides records.
 
-    Without it a record that has no counterpart proves nothing, and is a violation of the kind
+    Without these a record without a counterpart proves nothing, and is a violation of the kind
     ``unmatched``.
     """
 
@@ -170,21 +172,17 @@ class Matching:
     def sweep(
         self, rows: Iterable[Occurrence]
     ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-        """What is wrong, the totals of sources after that, and of everything at last; rows come in
-        ``order``.
+        """Yield the violations, the totals of each source after its violations, and the totals of
+        everything at the end; rows are in ``order``.
         """
         reads: dict[TopicPartition, Read] = {}
-        for source, some in groupby(rows, key=lambda row: row.source):
+        for source, rows_of_source in groupby(rows, key=lambda row: row.source):
             if source is not None:
-                yield from self._source(source, some)
+                yield from self._source(source, rows_of_source)
                 continue
-            for row in some:
+            for row in rows_of_source:
                 if row.side == ReadSide.OUTPUT:
-                    read = reads.setdefault(
-                        place := TopicPartition(row.topic, row.partition), Read(*place)
-                    )
-                    read.records += row.first
-                    read.unnumbered += row.last
+                    add_read(reads, Read(row.topic, row.partition, row.first, row.last))
                 else:
                     self._totals.count(row)
         yield from reads.values()
@@ -213,7 +211,7 @@ class Matching:
     def _segment(
         self, first: int, last: int, active: list[Occurrence], totals: SourceTotals
     ) -> Iterator[Violation]:
-        """What is wrong with the numbers ``first`` to ``last``, which all rows in ``active``
+        """Yield the violations of the numbers ``first`` to ``last``, which all rows in ``active``
         have.
         """
         size = last - first + 1
@@ -231,7 +229,7 @@ class Matching:
                 kind = "lost" if self._output_whole else "unmatched"
                 yield _violation(kind, inputs[0], first, last, n.must - n.out, str(n), output[:1])
         if n.out > n.may:
-            # Where some are processed, nothing says which of the copies are of those that are not.
+            # If some are processed, it is unknown which copies are of those that are not.
             ahead = min(n.out, n.all) if n.may == 0 else 0
             if ahead:
                 yield _violation(
@@ -292,8 +290,8 @@ def _violation(
     detail: str,
     others: Iterable[Occurrence],
 ) -> Violation:
-    """``times`` records too few or too many of each number, seen at ``row``; ``others`` has the
-    counterpart, if any.
+    """Return ``times`` records too few or too many of each number, seen at ``row``; ``others`` has
+    the counterpart, if any.
     """
     missing = row.side != ReadSide.OUTPUT
     offset, until = row.early(first) if missing or kind == "torn" else row.late(first)

@@ -1,9 +1,9 @@
-"""What the offsets topic says of a connector, as numbers to compare records with, where that is
+"""A connector's offsets in the offsets topic, as numbers to compare records with, where that is
 sound.
 
-A source offset is the connector's own business. It is compared only where it is known to be the
-number of the last record: of Kafka's ``VerifiableSourceConnector``, or of a member that the person
-names. Everything else is said to be undecided.
+The meaning of a source offset is the connector's. It is compared only if it is known to be the
+number of the last record: of Kafka's ``VerifiableSourceConnector``, or of a member that the user
+names. All other offsets are undecided.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Pair = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 
 @dataclass(frozen=True)
 class Inferred:
-    """What follows from a connector's class: sequence, source partition, member of the offset;
-    ``why`` where nothing does.
+    """What the connector's class determines: sequence, source partition, member of the offset; else
+    the reason ``why`` it does not.
 
     ``lines``: its records are lines of a file, and its offset counts their characters.
     """
@@ -39,10 +39,10 @@ class Inferred:
 
 @dataclass(frozen=True)
 class Offsets:
-    """Source offsets by the name that records have for the source partition; ``shown`` are both as
-    the connector has them.
+    """Source offsets by the name of the source partition in records; ``shown`` are both as the
+    connector writes them.
 
-    ``why`` says why they are not compared.
+    ``why`` is the reason why they are not compared.
     """
 
     numbers: Mapping[str, Committed] = field(default_factory=dict)
@@ -51,11 +51,11 @@ class Offsets:
 
 
 def inferred(config: Mapping[str, str] | None) -> Inferred:
-    """What a connector's configuration says about its records."""
+    """Return what a connector's configuration determines about its records."""
     class_ = (config or {}).get("connector.class", "").rpartition(".")[2]
     if class_.startswith("VerifiableSource"):
-        whole = str((config or {}).get("complete.record.data", "")).lower() == "true"
-        path = ("seqno",) if whole else ()
+        complete = str((config or {}).get("complete.record.data", "")).lower() == "true"
+        path = ("seqno",) if complete else ()
         by = Spec(RecordPart.KEY, name="id", text="key:$")
         return Inferred(Spec(RecordPart.VALUE, path, text="$.seqno"), by, "seqno")
     if class_.startswith("FileStreamSource"):
@@ -75,8 +75,8 @@ def inferred(config: Mapping[str, str] | None) -> Inferred:
 
 
 def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) -> Offsets:
-    """The offsets as they were before the records were looked at and after, by the value that names
-    a source partition.
+    """Return the offsets before and after the records were read, by the value that names a source
+    partition.
 
     A source partition is named by the value of its only member. Records may not be beyond the later
     offset, nor short of the earlier one.
@@ -111,8 +111,8 @@ def compared(before: Sequence[Pair], after: Sequence[Pair], member: str | None) 
 
 
 def positions(before: Sequence[Pair], after: Sequence[Pair]) -> tuple[int, int] | None:
-    """The position of a file source that reads one file, before and after; None where there is
-    none, or several files.
+    """Return the position of a file source that reads one file, before and after; None where there
+    is none, or several files.
     """
     later = [offset for _, offset in after if offset is not None]
     if len(later) != 1:

@@ -1,6 +1,4 @@
-"""What an audit is to look at: the request of the person, and the spans of partitions that follow
-from it.
-"""
+"""The request of an audit, and the spans of partitions that follow from it."""
 
 from __future__ import annotations
 
@@ -23,8 +21,8 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Bound:
-    """Where the audit begins or ends: an offset of every partition, or a time in milliseconds since
-    the epoch.
+    """The beginning or the end of an audit: an offset of every partition, or a time in milliseconds
+    since the epoch.
     """
 
     offset: int | None = None
@@ -33,11 +31,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What a person wants audited. ``first`` is the number that every source partition begins with.
+    """A requested audit. ``first`` is the first number of every source partition.
 
-    ``headers_only``: whatever records tell is left out on purpose. ``shown`` is how many violations
-    of a kind are told. ``inputs`` are the topics of a transform whose output is compared with what
-    ``group`` has committed of them; with ``subset`` it may leave records out.
+    ``headers_only``: records are left out on purpose. ``shown`` is the number of violations of a
+    kind that are shown. ``inputs`` are the topics of a transform whose output is compared with the
+    records that ``group`` has committed; with ``subset`` the output may leave records out.
     """
 
     topics: tuple[str, ...]
@@ -61,7 +59,7 @@ class AuditRequest:
 
 
 def bound(text: str, option: str) -> Bound:
-    """``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises
+    """Return ``offset:N``, a time as ISO 8601 writes it, or milliseconds since the epoch. Raises
     ``BadInput``.
     """
     head, _, number = text.partition(":")
@@ -145,10 +143,10 @@ def spans(
     since: Offsets | None = None,
     until: Offsets | None = None,
 ) -> list[PartitionRange]:
-    """The spans of all partitions: up to where they ended when the audit ``began``, as far as
-    readers get ``now``.
+    """Return the spans of all partitions: up to the ends when the audit ``began``, and to where
+    readers can read ``now``.
 
-    Between the two, open transactions had time to end; the records of new ones are not looked at.
+    Between the two, open transactions had time to end; the records of new ones are left out.
     ``since`` and ``until`` are offsets by topic and partition.
     """
     found = []
@@ -159,7 +157,7 @@ def spans(
             first = max(extent.first, latest.first)
             start = max(first, _of(since, topic, partition, first))
             end = max(start, min(extent.end, _of(until, topic, partition, extent.end)))
-            whole = start == 0 and not compacted
+            complete = start == 0 and not compacted
             found.append(
                 PartitionRange(
                     topic,
@@ -168,7 +166,7 @@ def spans(
                     end,
                     min(end, latest.stable),
                     latest.end,
-                    whole,
+                    complete,
                     compacted,
                 )
             )

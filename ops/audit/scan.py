@@ -1,7 +1,7 @@
-"""One partition's log, walked once from its headers: transactions, producers, and what breaks the
-order of sequences.
+"""A partition's log, walked once by its headers: transactions, producers, and breaks in the order
+of sequences.
 
-What is remembered is one entry for each producer id, however long the log.
+The walk keeps one entry for each producer id, whatever the length of the log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _LARGEST_SEQUENCE = 0x7FFFFFFF
 
 
 class PartitionRange(NamedTuple):
-    """What is audited of a partition: offsets from ``start``, below ``until``.
+    """The audited range of a partition: offsets from ``start`` to before ``until``.
 
-    Readers of read_committed get as far as ``stable``; markers are looked for up to ``horizon``,
-    the high watermark. ``whole``: nothing was ever removed from it, by retention or compaction, and
-    it is looked at from its beginning. ``side`` is what it is to a comparison of inputs with an
+    Readers of read_committed read up to ``stable``; markers are read up to ``horizon``, the high
+    watermark. ``whole``: nothing was ever removed from the partition, by retention or compaction,
+    and it is audited from its beginning. ``side`` is its part in a comparison of inputs with an
     output: ``occurrences.Side``.
     """
 
@@ -127,8 +127,8 @@ class Scan:
         self.totals = PartTotals(span.topic, span.partition, span.start, span.until, span.stable)
 
     def walk(self, log: Iterable[Batch | Marker]) -> Iterator[TransactionPart | Violation]:
-        """The transactions as they end and what is wrong, in the order of the log; at last what is
-        still open.
+        """Yield the transactions as they end and what is wrong, in the order of the log; at last
+        what is still open.
         """
         until = self._span.until
         for item in log:
@@ -185,9 +185,7 @@ class Scan:
         part[6] = batch.last_ts
 
     def _inside(self, batch: Batch, end: int) -> int:
-        """How many of its records are looked at: all, or those within the bounds where they cut
-        it.
-        """
+        """Return the number of its audited records: all, or those within the bounds."""
         start = self._span.start
         if start <= batch.offset and batch.last_offset < end:
             return batch.records
@@ -206,8 +204,8 @@ class Scan:
         return known
 
     def _jump(self, batch: Batch, producer: _Producer) -> Iterator[Violation]:
-        """A sequence that does not follow the last one of its producer: right at the begin of an
-        epoch, else wrong.
+        """Yield a sequence that does not follow the last one of its producer: right at the begin of
+        an epoch, else wrong.
         """
         fresh = batch.epoch > producer.epoch
         if batch.epoch != producer.epoch:
@@ -218,15 +216,15 @@ class Scan:
         if batch.sequence == expected and batch.epoch >= producer.epoch:
             return
         ahead = (batch.sequence - expected) & _LARGEST_SEQUENCE
-        behind = batch.epoch < producer.epoch or ahead > _LARGEST_SEQUENCE // 2
+        outdated = batch.epoch < producer.epoch or ahead > _LARGEST_SEQUENCE // 2
         yield Violation(
-            "stale-batch" if behind else "missing-batches",
+            "stale-batch" if outdated else "missing-batches",
             topic=self._span.topic,
             partition=self._span.partition,
             offset=batch.offset,
-            first=batch.sequence if behind else expected,
-            last=(batch.sequence + batch.records - 1) if behind else batch.sequence - 1,
-            records=batch.records if behind else ahead,
+            first=batch.sequence if outdated else expected,
+            last=(batch.sequence + batch.records - 1) if outdated else batch.sequence - 1,
+            records=batch.records if outdated else ahead,
             timestamp=batch.first_ts,
             producer_id=batch.producer_id,
             epoch=batch.epoch,
@@ -251,7 +249,8 @@ class Scan:
     def _contradiction(
         self, marker: Marker, epoch: int, first: int, records: int
     ) -> Iterator[Violation]:
-        """A commit that finds nothing open, because what it was to commit was aborted here before.
+        """Yield a commit that finds nothing open, because what it was to commit was aborted here
+        before.
 
         Only where the commit is of the same transaction by its epoch: a client that commits has
         written something to every partition that it added.

@@ -1,9 +1,9 @@
-"""Whether source records are all there, once, in order: from runs of sequence numbers that follow
-each other in a log.
+"""Whether source records are complete, not repeated, and in order: by runs of consecutive sequence
+numbers in a log.
 
-A log that is as it should be is one run for each source partition and Kafka partition, however long
-it is. Runs of one source partition are swept in the order of their first number; the sweep
-remembers how far it got and nothing else.
+A log without violations is one run for each source partition and Kafka partition, whatever its
+length. The runs of one source partition are swept in the order of their first number; the sweep
+keeps only its position.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 
 class SequenceRange(NamedTuple):
-    """Records of one source partition whose numbers follow each other without a gap, in the order
-    of the log.
+    """Records of one source partition with consecutive numbers, in the order of the log.
 
-    ``stream`` is the topic, or empty where all topics are one stream. A run without a ``source``
-    counts records of a Kafka partition: ``first`` all of them, ``last`` those that tell no number,
+    ``stream`` is the topic, or empty if all topics are one stream. A run without a ``source``
+    counts records of a Kafka partition: ``first`` all of them, ``last`` those without a number,
     ``last_offset`` the characters of their values.
     """
 
@@ -40,16 +39,16 @@ class SequenceRange(NamedTuple):
         return self.last - self.first + 1
 
     def offsets_of(self, number: int) -> tuple[int, int]:
-        """The lowest and the highest offset at which ``number`` can be: every number takes at least
-        one offset.
+        """Return the lowest and the highest offset at which ``number`` can be: every number takes
+        at least one offset.
         """
         return self.first_offset + number - self.first, self.last_offset - (self.last - number)
 
 
 @dataclass(frozen=True)
 class Committed:
-    """The last number that the offsets topic has of a source partition: before the records were
-    looked at, and after.
+    """The last number of a source partition in the offsets topic: before and after the records were
+    read.
     """
 
     before: int
@@ -58,8 +57,8 @@ class Committed:
 
 @dataclass
 class SourceTotals:
-    """What was found of one source partition. ``highest`` is its last number; ``tracked``: its
-    offset is known.
+    """The results of one source partition. ``highest`` is its last number; ``tracked``: its offset
+    is known.
     """
 
     stream: str
@@ -81,7 +80,7 @@ class SourceTotals:
 
 @dataclass
 class Read:
-    """How many records of a Kafka partition were read, and how many of them tell no number."""
+    """The number of records of a Kafka partition that were read, and of those without a number."""
 
     topic: str
     partition: int
@@ -90,11 +89,19 @@ class Read:
     characters: int = 0
 
 
-class SequenceCheck:
-    """Sweeps runs. ``first`` is the number that every source partition begins with, None where
-    unknown.
+def add_read(reads: dict[TopicPartition, Read], read: Read) -> None:
+    """Add the numbers of ``read`` to those of its partition."""
+    partition = TopicPartition(read.topic, read.partition)
+    found = reads.setdefault(partition, Read(*partition))
+    found.records += read.records
+    found.unnumbered += read.unnumbered
+    found.characters += read.characters
 
-    ``committed`` is, by the name of a source partition, what its offset says.
+
+class SequenceCheck:
+    """Sweeps runs. ``first`` is the first number of every source partition, None if unknown.
+
+    ``committed`` has the offset of a source partition by its name.
     """
 
     def __init__(
@@ -103,19 +110,16 @@ class SequenceCheck:
         self._first, self._committed = first, committed or {}
 
     def sweep(self, runs: Iterable[SequenceRange]) -> Iterator[SourceTotals | Violation | Read]:
-        """What is wrong, each source partition's totals after that; runs come in the order of their
-        fields.
+        """Yield the violations, and each source partition's totals after them; runs are in the
+        order of their fields.
         """
         reads: dict[TopicPartition, Read] = {}
         totals: SourceTotals | None = None
         for run in runs:
             if run.source is None:
-                read = reads.setdefault(
-                    place := TopicPartition(run.topic, run.partition), Read(*place)
+                add_read(
+                    reads, Read(run.topic, run.partition, run.first, run.last, run.last_offset)
                 )
-                read.records += run.first
-                read.unnumbered += run.last
-                read.characters += run.last_offset
                 continue
             if totals is None or (totals.stream, totals.source) != (run.stream, run.source):
                 if totals is not None:
@@ -163,8 +167,8 @@ class SequenceCheck:
             )
 
     def _copies(self, run: SequenceRange) -> tuple[SequenceRange, SequenceRange]:
-        """The first run in the log that has the first number of ``run``, and the reported copy:
-        ``run``, or the next.
+        """Return the first run in the log that has the first number of ``run``, and the reported
+        copy: ``run``, or the next.
         """
         self._open = [known for known in self._open if known.last >= run.first]
         first, *others = sorted(
@@ -174,8 +178,8 @@ class SequenceCheck:
 
     def _order(self, run: SequenceRange, fresh: int, totals: SourceTotals) -> Iterator[Violation]:
         """Numbers that stand before smaller ones in the same Kafka partition."""
-        place = (run.topic, run.partition)
-        highest = self._heights.get(place)
+        partition = (run.topic, run.partition)
+        highest = self._heights.get(partition)
         if highest is not None and run.first_offset < highest.last_offset:
             totals.reordered += run.last - fresh + 1
             violation = _violation("reordered", run, fresh, run.last)
@@ -184,7 +188,7 @@ class SequenceCheck:
                 other=highest.first_offset, other_until=highest.first_offset, **_place(highest)
             )
         elif highest is None or run.last_offset > highest.last_offset:
-            self._heights[place] = run
+            self._heights[partition] = run
 
     def _end(self, totals: SourceTotals) -> Iterator[SourceTotals | Violation]:
         limit, highest = self._limit, totals.highest
@@ -213,8 +217,8 @@ def _violation(
     copy: SequenceRange | None = None,
     detail: str = "",
 ) -> Violation:
-    """What is wrong with the numbers ``first`` to ``last``, seen at ``run``; ``copy`` is the run
-    that has them, too.
+    """Return the violation of the numbers ``first`` to ``last``, found at ``run``; ``copy`` is the
+    run that also has them.
     """
     within = run.first <= first <= run.last
     offset, until = run.offsets_of(first) if within else (run.first_offset, run.first_offset)
@@ -238,7 +242,7 @@ def _violation(
 
 
 def order(run: SequenceRange) -> tuple[object, ...]:
-    """The order that ``SequenceCheck`` needs: counts first, then the ranges of one source partition
-    after each other.
+    """Return the order that ``SequenceCheck`` needs: counts first, then the ranges of one source
+    partition after each other.
     """
     return run.source is not None, run.stream, run.source or "", run.first, *run[3:7]

@@ -1,6 +1,4 @@
-"""All that an audit found, put together from rows in bounded memory: numbers, and the worst of what
-is wrong.
-"""
+"""The summary of an audit's rows in bounded memory: numbers, and the worst violations."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from typing import Any
 
 from connectctl.ops.audit.occurrences import MatchTotals
 from connectctl.ops.audit.scan import PartTotals
-from connectctl.ops.audit.sequences import Read, SourceTotals
+from connectctl.ops.audit.sequences import Read, SourceTotals, add_read
 from connectctl.ops.audit.timeline import Timeline
 from connectctl.ops.audit.transactions import TransactionTotals
 from connectctl.ops.audit.violations import KINDS, Violation
@@ -31,11 +29,11 @@ TIMED = {
 
 @dataclass
 class Summary:
-    """What was found. ``shown`` bounds how many violations of a kind, and how many source
-    partitions, are kept.
+    """The results of an audit. ``shown`` limits the violations of a kind, and the source
+    partitions, that are kept.
 
     ``sums`` are over all source partitions; ``found`` counts violations, ``weights`` their records,
-    by kind. ``reads`` is None where records were not looked at.
+    by kind. ``reads`` is None if records were not read.
     """
 
     shown: int = 20
@@ -56,7 +54,7 @@ class Summary:
     _number: int = 0
 
     def add(self, found: Any) -> None:
-        """Take one thing that the jobs give."""
+        """Add a result of the jobs."""
         if isinstance(found, Violation):
             self.count(found.kind, 1, found.records)
             self.timeline.add(
@@ -80,14 +78,8 @@ class Summary:
             self.matched.merge(found.as_row())
 
     def read(self, found: Read) -> None:
-        if self.reads is None:
-            self.reads = {}
-        read = self.reads.setdefault(
-            place := TopicPartition(found.topic, found.partition), Read(*place)
-        )
-        read.records += found.records
-        read.unnumbered += found.unnumbered
-        read.characters += found.characters
+        self.reads = {} if self.reads is None else self.reads
+        add_read(self.reads, found)
 
     def count(self, kind: str, times: int, weight: int) -> None:
         self.found[kind] += times
@@ -118,7 +110,7 @@ class Summary:
         }
 
     def merge(self, row: dict[str, Any]) -> None:
-        """Add what another one summary (``as_row``), even if it went through JSON."""
+        """Add another summary (``as_row``), also after JSON."""
         self.parts += [PartTotals(**part) for part in row["parts"]]
         self.totals.merge(row["totals"])
         for read in row["reads"] or ():
@@ -145,8 +137,8 @@ class Summary:
 
     @property
     def sources(self) -> list[SourceTotals]:
-        """The source partitions that are told: the worst, and those with an offset, in the order of
-        their names.
+        """Return the source partitions to show: the worst, and those with an offset, in the order
+        of their names.
         """
         listed = {
             (t.stream, t.source): t
@@ -166,8 +158,8 @@ class Summary:
 
     @property
     def torn_parts(self) -> Iterable[Violation]:
-        """Parts of torn transactions, each once: it is seen in its partition, and again beside the
-        others.
+        """Return the parts of torn transactions, each once: they are reported in their partition,
+        and again with the others.
         """
         return {
             (o.topic, o.partition, o.offset): o

@@ -1,4 +1,4 @@
-"""What the plots show, in bounded memory: numbers over time in a few hundred slots, and sizes in
+"""The data of the plots, in bounded memory: numbers over time in a few hundred slots, and sizes in
 powers of two.
 """
 
@@ -58,7 +58,7 @@ class Timeline:
 
     @classmethod
     def of(cls, row: dict[str, Any]) -> Timeline:
-        """What ``as_row`` gave, even if it went through JSON."""
+        """Return the timeline of a row of ``as_row``, also after JSON."""
         return cls(
             row["width"], {int(number): dict(counts) for number, counts in row["slots"].items()}
         )
@@ -66,7 +66,7 @@ class Timeline:
 
 @dataclass
 class Sizes:
-    """How many things are of which size, by the power of two that the size reaches."""
+    """The numbers of transactions by size, in powers of two."""
 
     counts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
 
@@ -75,6 +75,6 @@ class Sizes:
         self.counts[power] = self.counts.get(power, 0) + times
 
     def merge(self, other: dict[Any, int]) -> None:
-        """Add the counts of another one, even if they went through JSON."""
+        """Add other counts, also after JSON."""
         for power, count in other.items():
             self.counts[int(power)] = self.counts.get(int(power), 0) + count

@@ -39,7 +39,9 @@ def as_json(audit: Audit) -> dict[str, Any]:
 
 
 def named(audit: Audit, totals: SourceTotals) -> Mapping[str, Any]:
-    """The source partition as its connector names it, or else by what the records name it with."""
+    """Return the source partition as its connector names it, or else by what the records name it
+    with.
+    """
     known = audit.offsets.shown.get(totals.source) if audit.offsets else None
     if known is not None:
         return dict(known[0])

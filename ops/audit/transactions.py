@@ -1,11 +1,12 @@
-"""Transactions put together from their parts in the partitions: which parts are one, and whether
-all ended alike.
+"""Joins the parts of transactions in partitions: which parts are of one transaction, and whether
+all have the same outcome.
 
-A part is known by producer id and epoch. With transaction version 2 (KIP-890) the epoch moves with
-every transaction and tells all; a commit marker one above its records' epoch shows it. Before, one
-epoch holds many transactions. A coordinator then begins none before the last is marked everywhere,
-so that parts of two never overlap in time: parts that end alike are put together by time, and for
-parts that end differently time is the evidence, as far as the clocks can be trusted.
+A part is identified by producer id and epoch. With transaction version 2 (KIP-890) the epoch
+changes with every transaction, which identifies it; a commit marker one above its records' epoch
+shows this version. Before, one epoch has many transactions. A coordinator then begins none before
+the last is marked everywhere, so that the parts of two never overlap in time: parts with the same
+outcome are joined by time, and for parts with different outcomes time is the evidence, if
+clocks can be trusted.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 
 NEAR = 2
-"""Milliseconds within which a coordinator marks all partitions of a transaction, where time cannot
-tell any better.
+"""Milliseconds within which a coordinator marks all partitions of a transaction, if nothing but
+time joins them.
 
-It is a guess, and moves nothing but the number of transactions: parts that end alike are never
+It is a guess, and changes only the number of transactions: parts with the same outcome are never
 evidence.
 """
 AT_ONCE = 10
-"""The same, for parts that end differently."""
+"""The same for parts with different outcomes."""
 _OUTCOMES = {ABORT: "aborted", COMMIT: "committed", OPEN: "open"}
 
 
@@ -79,8 +80,8 @@ class TransactionTotals:
 
 
 def order(part: TransactionPart) -> tuple[Any, ...]:
-    """The order in which ``TransactionJoin`` wants parts: by producer and epoch, then as they
-    ended.
+    """Return the order in which ``TransactionJoin`` wants parts: by producer and epoch, then as
+    they ended.
     """
     return (
         part.producer_id,
@@ -102,7 +103,7 @@ class TransactionJoin:
         self._distrust = False
 
     def join(self, parts: Iterable[TransactionPart]) -> Iterator[Violation]:
-        """What is wrong with the transactions of ``parts``, and those that are open."""
+        """Yield the violations of the transactions of ``parts``, and those that are open."""
         for part in parts:
             if self._parts and not self._belongs(part):
                 yield from self._end()
@@ -114,14 +115,14 @@ class TransactionJoin:
             yield from self._end()
 
     def _watch_clock(self, part: TransactionPart) -> None:
-        """Records that are older than the transaction before in their own partition: their
-        timestamps tell nothing.
+        """Note records that are older than the transaction before in their own partition: their
+        timestamps are no evidence.
         """
-        place = (part.topic, part.partition)
-        before = self._ends.get(place)
+        partition = (part.topic, part.partition)
+        before = self._ends.get(partition)
         if before is not None and part.marker_ts >= 0:
             self._distrust |= before - part.first_ts > max(AT_ONCE, (part.marker_ts - before) // 2)
-        self._ends[place] = part.marker_ts
+        self._ends[partition] = part.marker_ts
 
     def _belongs(self, part: TransactionPart) -> bool:
         head = self._parts[0]
@@ -143,16 +144,16 @@ class TransactionJoin:
         parts, unclear, totals = self._parts, self._unclear, self.totals
         self._parts, self._unclear = [], []
         outcomes = {part.outcome for part in parts if part.outcome != OPEN}
-        whole = outcomes.pop() if len(outcomes) == 1 else OPEN if not outcomes else COMMIT
+        outcome = outcomes.pop() if len(outcomes) == 1 else OPEN if not outcomes else COMMIT
         torn = bool(outcomes)
         size = sum(part.records for part in parts)
-        totals.transactions[_OUTCOMES[whole]] += 1
+        totals.transactions[_OUTCOMES[outcome]] += 1
         totals.sizes.add(size)
         for part in parts:
             totals.records[_OUTCOMES[part.outcome]] += part.records
             totals.readable += part.readable if part.outcome == COMMIT else 0
         when = max(part.marker_ts if part.marker_ts >= 0 else part.last_ts for part in parts)
-        totals.timeline.add(when, _OUTCOMES[whole], 1)
+        totals.timeline.add(when, _OUTCOMES[outcome], 1)
         if torn:
             totals.torn += 1
             aborted = [part for part in parts if part.outcome == ABORT]
@@ -163,7 +164,7 @@ class TransactionJoin:
                     part,
                     f"committed in {kept.topic}-{kept.partition}, aborted here",
                 )
-        elif whole == OPEN:
+        elif outcome == OPEN:
             for part in parts:
                 yield _violation("open-transaction", part, "")
         if unclear:
@@ -176,7 +177,9 @@ class TransactionJoin:
 
 
 def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) -> Relation:
-    """Whether two parts of one producer epoch, in different partitions, are of one transaction."""
+    """Return whether two parts of one producer epoch, in different partitions, are of one
+    transaction.
+    """
     if OPEN in (a.outcome, b.outcome):
         # What is open in one partition and marked in another is being marked right now, or began
         # after.
@@ -194,14 +197,16 @@ def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) 
         # it.
         return Relation.SAME
     apart = abs(a.marker_ts - b.marker_ts)
-    alike = a.outcome == b.outcome
+    same_outcome = a.outcome == b.outcome
     if distrust:
-        near = apart <= (NEAR if alike else AT_ONCE)
-        return Relation.OTHER if not near else Relation.SAME if alike else Relation.UNCLEAR
+        is_close = apart <= (NEAR if same_outcome else AT_ONCE)
+        return (
+            Relation.OTHER if not is_close else Relation.SAME if same_outcome else Relation.UNCLEAR
+        )
     overlap = _overlap(a, b)
     shorter = min(part.marker_ts - part.first_ts for part in (a, b))
     together = overlap * 2 > shorter if overlap > 0 else overlap == 0 and apart <= NEAR
-    if alike:
+    if same_outcome:
         return Relation.SAME if together else Relation.OTHER
     if a.append_time and b.append_time:
         return Relation.SAME if overlap > 0 else Relation.OTHER
@@ -209,7 +214,7 @@ def relation(a: TransactionPart, b: TransactionPart, *, distrust: bool = False) 
 
 
 def moved(part: TransactionPart) -> bool:
-    """Whether the coordinator moved the epoch on when it ended this transaction."""
+    """Return whether the coordinator raised the epoch when it ended this transaction."""
     return part.marker_epoch > part.epoch
 
 

@@ -1,7 +1,6 @@
-"""From what was summary to a verdict: pure, so that it can be tried on every combination.
+"""The verdict of an audit by its summary. Pure, and tested on every combination.
 
-Torn weighs more than duplicates, those more than gaps; undecided is what could still be any of
-them.
+Torn weighs more than duplicates, these more than gaps; undecided is any of them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ LONG = 60.0
 
 
 class AuditVerdict(StrEnum):
-    """Whether exactly-once held. HEADERS_IN_ORDER: of headers alone, as requested; records were not
+    """The verdict of an audit. HEADERS_IN_ORDER: of headers alone, as requested; records were not
     read.
     """
 
@@ -63,15 +62,15 @@ _RULES: Mapping[AuditVerdict, tuple[Rule, ...]] = {
         *(rules.UNMATCHED, rules.NOT_PROVABLE),
     ),
 }
-"""What findings mean, the worst first."""
+"""The findings of each verdict, the worst first."""
 _UNPROVEN = (rules.UNCLEAR.id, rules.NOTHING.id)
-"""What keeps headers alone from being enough."""
+"""The findings that keep headers alone from being enough."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The answer. ``now`` is in seconds since the epoch, for the age of open transactions;
-    ``offsets`` None: not asked.
+    """The result of an audit. ``now`` is in seconds since the epoch, for the age of open
+    transactions; ``offsets`` is None if they were not requested.
     """
 
     cluster_id: str
@@ -81,10 +80,9 @@ class Audit:
     offsets: Offsets | None = None
     why_no_sequence: str | None = None
     unread: str | None = None
-    """Why records were not looked at, though they were to be."""
+    """Why records were not read, although requested."""
     positions: tuple[int, int] | None = None
-    """The position of a file source whose lines the records are, before they were looked at and
-    after.
+    """The position of a file source whose lines the records are, before and after they were read.
     """
     inputs: tuple[InputPartition, ...] | None = None
     """The inputs that the records were compared with, None where that was not requested."""
@@ -99,8 +97,8 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether CI may continue: exactly once and in order; or headers only, as requested, and
-        nothing wrong with them.
+        """Return whether CI may continue: exactly once and in order; or headers only, as requested,
+        without a violation.
         """
         errors = any(finding.severity is Severity.ERROR for finding in self.findings)
         return (
@@ -110,14 +108,14 @@ class Audit:
 
 
 def verdict_of(findings: Iterable[Finding]) -> AuditVerdict:
-    """The worst that one of ``findings`` means."""
+    """Return the worst verdict of ``findings``."""
     ids = {finding.id for finding in findings}
     means = (verdict for verdict, its in _RULES.items() if any(rule.id in ids for rule in its))
     return next(means, AuditVerdict.EXACTLY_ONCE)
 
 
 def worst_first(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """``findings`` by severity, and in the order of ids and subjects."""
+    """Return ``findings`` by severity, and in the order of ids and subjects."""
     rank = list(Severity)
     return tuple(sorted(findings, key=lambda f: (rank.index(f.severity), f.id, f.subject)))
 
@@ -127,8 +125,8 @@ def committed(summary: Summary) -> int:
 
 
 def torn(summary: Summary) -> int:
-    """How many records are torn off: of transactions that others of their partitions committed, and
-    beyond the offset.
+    """Return the number of records that are torn off: of transactions that others of their
+    partitions committed, and beyond the offset.
     """
     return summary.sums["torn"] + sum(part.records for part in summary.torn_parts)
 
@@ -240,9 +238,9 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
             message = f"{counted(unnumbered, 'record')} of {committed(summary):,} have no {what}."
             option = "--sequence" if request.sequence else "--by"
             yield rules.UNNUMBERED.found(topics, message, f"Check {option} against a record.")
-    behind = committed(summary) - _readable(summary)
-    if behind > 0 and not request.headers_only:
-        message = f"{counted(behind, 'record')} are committed but beyond the last stable offset."
+    unread = committed(summary) - _readable(summary)
+    if unread > 0 and not request.headers_only:
+        message = f"{counted(unread, 'record')} are committed but beyond the last stable offset."
         yield rules.UNREAD.found(
             topics,
             message,
@@ -274,8 +272,8 @@ def _undecided(audit: Audit) -> Iterator[Finding]:
 
 
 def _nothing(audit: Audit) -> bool:
-    """Whether there was nothing that could prove anything; of headers alone, aborted and open
-    transactions can.
+    """Return whether there was nothing that could prove anything; headers alone also need no
+    aborted or open transactions.
     """
     others = sum(audit.summary.totals.records.values()) if audit.request.headers_only else 0
     return committed(audit.summary) + others + audit.summary.matched.processed == 0
@@ -286,8 +284,8 @@ def _readable(summary: Summary) -> int:
 
 
 def _disagreements(summary: Summary) -> Iterator[Finding]:
-    """Where the headers and the records differ; by partition as far as headers tell it there, else
-    over all.
+    """Yield the findings of differences between headers and records; by partition where headers
+    show it, else over all.
     """
     assert summary.reads is not None
     read = sum(each.records for each in summary.reads.values())
@@ -333,25 +331,25 @@ def _who(part: Violation) -> str:
 
 
 def matching(summary: Summary, offsets: Offsets) -> Offsets:
-    """``offsets``, unless none of them is of a source partition that was found: then the two are
-    named differently.
+    """Return ``offsets``, or the reason why they are not compared if none of them is of a source
+    partition in the records.
     """
     read = any(each.records for each in (summary.reads or {}).values())
     if offsets.numbers and (summary.source_partitions or read) and not summary.tracked:
-        some = next(iter(offsets.numbers))
+        name = next(iter(offsets.numbers))
         return Offsets(
-            why=f"no record belongs to the source partition {some!r} of the committed offsets; "
+            why=f"no record belongs to the source partition {name!r} of the committed offsets; "
             "use --by"
         )
     return offsets
 
 
 def unseen(summary: Summary, offsets: Offsets, first: int | None) -> Iterator[SourceTotals]:
-    """Source partitions that have an offset and no record at all: all of them up to the offset are
-    lost.
+    """Yield the source partitions that have an offset and no record: all records up to the offset
+    are lost.
     """
-    seen = {totals.source for totals in summary.tracked}
+    known = {totals.source for totals in summary.tracked}
     for name, committed_ in offsets.numbers.items():
-        if name not in seen:
+        if name not in known:
             lost = max(0, committed_.before - (first or 0) + 1)
             yield SourceTotals("", name, lost=lost, tracked=True)

@@ -1,5 +1,5 @@
-"""One thing that is wrong, as a row: the same columns whatever it is, so that all of them fit one
-table and one Parquet.
+"""One violation as a row: the same columns for every kind, so that all of them fit one table and
+one Parquet file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ KINDS = {
 
 
 class Violation(NamedTuple):
-    """One thing that is wrong, and where.
+    """A violation, and where it is.
 
-    ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` how many of
-    them. ``offset`` is where to look; ``other`` where its counterpart is: the first copy of a
-    duplicate. ``timestamp`` in milliseconds, -1 for none. A run of numbers may have other records
-    between its own. Then ``offset`` and ``other`` are the lowest offsets at which the number
-    ``first`` can be, and ``until`` and ``other_until`` the highest; they are equal where the place
-    is exact.
+    ``first`` to ``last`` are sequence numbers (offsets for transactions), ``records`` their count.
+    ``offset`` is its position, ``other`` that of its counterpart: the first copy of a duplicate.
+    ``timestamp`` is in milliseconds, or -1. A run of numbers may have other records between its
+    own. Then ``offset`` and ``other`` are the lowest offsets at which the number ``first`` can be,
+    and ``until`` and ``other_until`` the highest; they are equal if the position is exact.
     """
 
     kind: str

@@ -1,8 +1,8 @@
-"""The audit's jobs: from spans of partitions to rows of what is there, from those to what is wrong.
-No session in here.
+"""The jobs of an audit: from spans of partitions to rows of transactions and runs, from those to
+violations. They open no session.
 
-Every function that does the work takes and gives plain rows; the same run in this process for
-topics that are small.
+Every function that does the work takes and returns plain rows; the same functions run in this
+process for topics that are small.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.kafka_protocol.column_reader import ColumnReader, OldFormat
 from connectctl.ops.clients.kafka_protocol.headers import Headers
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.librdkafka.consume import read_ranges
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.frames import by_rows, in_shares, of_shares
 from connectctl.ops.jobs.sequence_extraction import Extraction
@@ -55,8 +55,8 @@ OFFENDERS = (
     "until long, other_topic string, other_partition int, other_until long"
 )
 RESULT = f"what string, weight long, reported string, {OFFENDERS}"
-"""What is reported of a part, a transaction total, a source partition (``reported``, as JSON), or a
-violation in columns.
+"""What a task reports of a part, a transaction total, a source partition (``reported``, as JSON),
+or a violation in columns.
 """
 _BLANK = tuple(Violation(""))
 _TOTALS = {
@@ -69,7 +69,7 @@ _TOTALS = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """How tasks reach the brokers. ``client`` are librdkafka's properties."""
+    """The connection of tasks to the brokers. ``client`` are librdkafka's properties."""
 
     client: Mapping[str, Any] = field(repr=False)
     timeout: float
@@ -81,8 +81,8 @@ class Cluster:
 def scanned(
     cluster: Cluster, spans: Sequence[PartitionRange]
 ) -> Iterator[TransactionPart | Violation | PartTotals]:
-    """The transactions in the partitions, what is wrong with their sequences, and at the end of
-    each its totals.
+    """Yield the transactions in the partitions, the violations of their sequences, and after each
+    partition its totals.
     """
     with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
@@ -94,41 +94,42 @@ def scanned(
 def ran(
     cluster: Cluster, spans: Sequence[PartitionRange], wanted: Wanted, *, by_column: bool = False
 ) -> Iterator[SequenceRange]:
-    """The runs of sequence numbers in what is committed of the partitions, each below its last
-    stable offset.
+    """Yield the runs of sequence numbers in the committed records of the partitions, each below its
+    last stable offset.
 
     Read by librdkafka, or ``by_column``, which is quicker.
     """
     ranges = {s.place: (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
-    for place, some in columns(cluster, ranges) if by_column else stream(kafka, ranges):
-        yield from runs.take(place, some)
+    for partition, records in columns(cluster, ranges) if by_column else read_ranges(kafka, ranges):
+        yield from runs.take(partition, records)
     yield from runs.rest()
 
 
 def columns(
     cluster: Cluster, ranges: Mapping[TopicPartition, tuple[int, int]]
 ) -> Iterator[tuple[TopicPartition, Sequence[Any] | Columns]]:
-    """The committed records of each place from the first offset of its range to below the second,
-    in stretches of one place; librdkafka's messages where they are in a format of Kafka before
-    0.11.
+    """Yield the committed records of each partition from the first offset of its range to before
+    the second, in runs of one partition; librdkafka's messages for formats before Kafka 0.11.
     """
     with closing(ColumnReader(cluster.client, timeout=cluster.timeout)) as reader:
-        for place, (start, end) in ranges.items():
+        for partition, (start, end) in ranges.items():
             at = start
             try:
-                for chunk in reader.read(place, start, end):
+                for chunk in reader.read(partition, start, end):
                     at = chunk.next_offset
-                    if len(some := chunk.columns.between(start, end)):
-                        yield place, some
+                    if len(records := chunk.columns.between(start, end)):
+                        yield partition, records
             except OldFormat:
                 kafka = Kafka(cluster.client, timeout=cluster.timeout)
-                yield from stream(kafka, {place: (max(start, at), end)})
+                yield from read_ranges(kafka, {partition: (max(start, at), end)})
 
 
 def reader(cluster: Cluster, wanted: Wanted) -> Reader:
-    """Committed records with their source partition and number, for looking up a few."""
+    """Return a function that yields committed records with their source partition and number, to
+    look up a few.
+    """
     kafka, extract, sequence = (
         Kafka(cluster.client, timeout=cluster.timeout),
         Extraction(),
@@ -137,7 +138,7 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     assert sequence is not None
 
     def read(topic: str, partition: int, first: int, end: int) -> Iterator[tuple[str, int, int]]:
-        for _, messages in stream(kafka, {TopicPartition(topic, partition): (first, end)}):
+        for _, messages in read_ranges(kafka, {TopicPartition(topic, partition): (first, end)}):
             numbers, labels = extract(messages, sequence, wanted.by)
             for message, number, label in zip(messages, numbers, labels, strict=True):
                 if number is not None:
@@ -147,8 +148,8 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
 
 
 def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | TransactionTotals]:
-    """What is wrong with transactions whose parts come in ``transactions.order``, and their
-    totals.
+    """Yield the violations and the totals of transactions whose parts are in
+    ``transactions.order``.
     """
     joining = TransactionJoin()
     yield from joining.join(parts)
@@ -158,7 +159,7 @@ def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | Transaction
 def swept(
     runs: Iterable[SequenceRange], first: int | None, committed: Mapping[str, Committed]
 ) -> Iterator[SourceTotals | Violation | Read]:
-    """What is wrong with source partitions whose runs come in order, and their totals."""
+    """Yield the violations and the totals of source partitions whose runs are in order."""
     yield from SequenceCheck(first, committed).sweep(runs)
 
 
@@ -168,10 +169,10 @@ def swept(
 def scan_frame(
     spark: SparkSession, cluster: Cluster, spans: Sequence[PartitionRange], tasks: int
 ) -> DataFrame:
-    """``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of ``SEGMENTS``,
-    the rest as ``RESULT``.
+    """Return ``scanned`` by at most ``tasks`` Spark tasks: transactions in the columns of
+    ``SEGMENTS``, the rest as ``RESULT``.
 
-    Both in one frame, so that the headers are read once.
+    Both are in one frame, so that the headers are read once.
     """
     shares = split(spans, tasks)
 
@@ -186,7 +187,7 @@ def scan_frame(
 
 
 def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
-    """``joined``, of the transactions in what ``scan_frame`` gives."""
+    """Return ``joined`` of the transactions in the frame of ``scan_frame``."""
     columns = [f"s_{name} AS {name}" for name in TransactionPart._fields]
     parts = scanned_.where("s_producer_id IS NOT NULL").selectExpr(*columns)
     end = "CASE WHEN marker_ts < 0 THEN 4611686018427387904 ELSE marker_ts END"
@@ -202,7 +203,7 @@ def join_frame(scanned_: DataFrame, tasks: int) -> DataFrame:
 
 
 def summary_frame(scanned_: DataFrame) -> DataFrame:
-    """The rows of ``scan_frame`` other than transactions."""
+    """Return the rows of ``scan_frame`` other than transactions."""
     return scanned_.where("s_producer_id IS NULL").select(
         "what", "weight", "reported", *Violation._fields
     )
@@ -215,7 +216,7 @@ def run_frame(
     wanted: Wanted,
     tasks: int,
 ) -> DataFrame:
-    """``ran`` by at most ``tasks`` Spark tasks; big partitions are shared out among several."""
+    """Return ``ran`` by at most ``tasks`` Spark tasks; large partitions are split among several."""
     shares = split(pieces(spans, tasks), tasks)
     return of_shares(spark, shares, lambda share: ran(cluster, share, wanted, by_column=True), RUNS)
 
@@ -226,7 +227,7 @@ def sweep_frame(
     first: int | None = None,
     committed: Mapping[str, Committed] | None = None,
 ) -> DataFrame:
-    """``swept``, every source partition in one Spark task."""
+    """Return ``swept``, every source partition in one Spark task."""
     ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(
         *SequenceRange._fields[:7]
     )
@@ -239,20 +240,20 @@ def sweep_frame(
 
 
 def gather_frame(found: DataFrame, shown: int) -> DataFrame:
-    """What every task gathers from the rows of ``RESULT`` that it has, as JSON in one column."""
+    """Return a frame with each task's summary of the rows of ``RESULT``, as JSON in one column."""
 
     def summary(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[str]]:
-        whole = Summary(shown)
+        merged = Summary(shown)
         for row in rows:
-            whole.add(_found_in(row))
-        yield (json.dumps(whole.as_row()),)
+            merged.add(_found_in(row))
+        yield (json.dumps(merged.as_row()),)
 
     return by_rows(found, summary, "reported string")
 
 
 def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRange]]:
-    """The spans in shares, the biggest first, each to the share with the least to do that has none
-    of its partition.
+    """Return the spans in shares, the largest first, each in the share with the least work that has
+    none of its partition.
     """
     return in_shares(
         spans,
@@ -263,11 +264,9 @@ def split(spans: Sequence[PartitionRange], tasks: int) -> list[list[PartitionRan
 
 
 def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
-    """The same, with big partitions in as many pieces as it takes to give all tasks something to
-    do.
-    """
-    whole = sum(span.size for span in spans)
-    target = max(1, whole // max(1, tasks))
+    """Return the spans, with large partitions split into as many pieces as all tasks need."""
+    total = sum(span.size for span in spans)
+    target = max(1, total // max(1, tasks))
     found = []
     for span in spans:
         count = min(tasks, max(1, round(span.size / target)))
@@ -280,7 +279,7 @@ def pieces(spans: Sequence[PartitionRange], tasks: int) -> list[PartitionRange]:
 
 
 def result_of(found: Any) -> tuple[Any, ...]:
-    """Any result of the work as a row of ``RESULT``."""
+    """Return a result of the work as a row of ``RESULT``."""
     if isinstance(found, Violation):
         return ("violation", found.records, None, *found)
     if found is None:

@@ -40,13 +40,13 @@ def row_frame(
 
 
 def contents(rows: DataFrame | None) -> dict[str, FileContent]:
-    """The content of each file that has rows."""
+    """Return the content of each file that has rows."""
     if rows is None:
         return {}
     numbers = "count(*), count(DISTINCT offset), min(offset), max(offset)"
-    own = "bool_and(file LIKE concat(topic, '/', partition, '/%'))"
+    belongs = "bool_and(file LIKE concat(topic, '/', partition, '/%'))"
     found = rows.sparkSession.sql(
-        f"SELECT file, {numbers}, {own} FROM {{rows}} GROUP BY file", rows=rows
+        f"SELECT file, {numbers}, {belongs} FROM {{rows}} GROUP BY file", rows=rows
     )
     return {each[0]: FileContent(*each[1:]) for each in found.collect()}
 
@@ -54,33 +54,34 @@ def contents(rows: DataFrame | None) -> dict[str, FileContent]:
 def missing(
     spark: SparkSession, cluster: Cluster, ranges: Sequence[PartitionRange], rows: DataFrame | None
 ) -> dict[TopicPartition, MissingRecords]:
-    """The committed records of the inputs in ``ranges`` that are not among ``rows``, by
+    """Return the committed records of the inputs in ``ranges`` that are not among ``rows``, by
     partition.
     """
     if not ranges:
         return {}
     size = sum(each.size for each in ranges)
     tasks = max(int(spark.sparkContext.defaultParallelism), size // TASK_RECORDS + 1)
-    there = of_shares(
+    archived = of_shares(
         spark, split(pieces(ranges, tasks), tasks), lambda share: _offsets(cluster, share), OFFSETS
     )
     if rows is not None:
-        there = there.join(rows.drop("file"), ["topic", "partition", "offset"], "left_anti")
+        archived = archived.join(rows.drop("file"), ["topic", "partition", "offset"], "left_anti")
     numbers = "count(*), min(offset), max(offset)"
     found = spark.sql(
-        f"SELECT topic, partition, {numbers} FROM {{there}} GROUP BY topic, partition", there=there
+        f"SELECT topic, partition, {numbers} FROM {{there}} GROUP BY topic, partition",
+        there=archived,
     )
     return {TopicPartition(*each[:2]): MissingRecords(*each[2:]) for each in found.collect()}
 
 
 def _offsets(cluster: Cluster, ranges: Sequence[PartitionRange]) -> Iterator[tuple[str, int, int]]:
     for each in ranges:
-        for place, some in columns(
+        for partition, records in columns(
             cluster, {each.place: (each.start, min(each.until, each.stable))}
         ):
             offsets = (
-                some.offsets.tolist()
-                if isinstance(some, Columns)
-                else [message.offset() for message in some]
+                records.offsets.tolist()
+                if isinstance(records, Columns)
+                else [message.offset() for message in records]
             )
-            yield from ((*place, offset) for offset in offsets)
+            yield from ((*partition, offset) for offset in offsets)

@@ -64,7 +64,7 @@ def audit_topics(
     patience: float,
     evidence: Path | None = None,
 ) -> Audit:
-    """The audit of ``request``: read topics and offsets, run the jobs, evaluate."""
+    """Return the audit of ``request``: read topics and offsets, run the jobs, evaluate."""
     kafka = access.kafka
     _known(kafka, request)
     config, before = _offsets(access, request)
@@ -114,19 +114,19 @@ def audit_topics(
 
 def _known(kafka: Kafka, request: AuditRequest) -> None:
     topics = (*request.topics, *request.inputs)
-    there = those_that_exist(kafka, *topics)
+    existing = those_that_exist(kafka, *topics)
     for topic in topics:
-        if topic not in there:
-            near = get_close_matches(topic, kafka.topic_names(), n=1)
+        if topic not in existing:
+            similar = get_close_matches(topic, kafka.topic_names(), n=1)
             unseen = "Check its name, and that this principal has Describe on it."
-            hint = f"Did you mean {near[0]}?" if near else unseen
+            hint = f"Did you mean {similar[0]}?" if similar else unseen
             raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 
 def _offsets(
     access: AuditAccess, request: AuditRequest
 ) -> tuple[dict[str, str] | None, list[Pair]]:
-    """The connector's configuration, and its source partitions with their effective offsets."""
+    """Return the connector's configuration, and its source partitions with their effective offsets."""
     if not request.connector:
         return None, []
     sources = access.sources()
@@ -162,7 +162,7 @@ def _whole(request: AuditRequest) -> bool:
 
 
 def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[PartitionRange]:
-    """What to look at, after open transactions had ``patience`` seconds to end."""
+    """Return the spans to audit, after open transactions had ``patience`` seconds to end."""
 
     def offsets(bound: plan.Bound | None) -> plan.Offsets | None:
         if bound is None:
@@ -187,7 +187,7 @@ def _work(
     evidence: Path | None,
     inputs: _Inputs | None = None,
 ) -> tuple[AuditWork, str | None]:
-    """What the jobs are to do, and why they do not read records where they should."""
+    """Return the work of the jobs, and the reason why they do not read records if they should."""
     comparison = inputs.comparison if inputs else None
     size = sum(span.size for span in (comparison.ranges if comparison else spans))
     wanted = None
@@ -235,7 +235,7 @@ class _Inputs:
 
 
 def _group_positions(kafka: Kafka, request: AuditRequest, patience: float) -> GroupPositions | None:
-    """The group's committed offsets of the inputs; None if no inputs are compared."""
+    """Return the group's committed offsets of the inputs; None if no inputs are compared."""
     if not request.inputs:
         return None
     return settled_positions.positions(kafka, str(request.group), request.inputs, patience)
@@ -248,9 +248,9 @@ def _inputs(
     before: GroupPositions | None,
     patience: float,
 ) -> _Inputs | None:
-    """What to compare ``output`` with. ``before`` was read before its end was fixed, and offsets
-    are read again here, before the end of the inputs is: a record in the output is then in what is
-    read of the inputs.
+    """Return the inputs to compare ``output`` with. ``before`` was read before its end was
+    determined; offsets are read again here, before the end of the inputs is determined. So the
+    input of each record in the output is below that end.
     """
     if before is None:
         return None
@@ -272,7 +272,7 @@ def _inputs(
 
 
 def _policies(kafka: Kafka, topics: Sequence[str]) -> dict[str, str]:
-    """The ``cleanup.policy`` of topics."""
+    """Return the ``cleanup.policy`` of topics."""
     return {
         name: facts.config.get("cleanup.policy", "") for name, facts in kafka.topics(topics).items()
     }

@@ -1,5 +1,5 @@
-"""The audit's job that compares a transform's output with its inputs: the same functions on Spark
-and in this process.
+"""The job of an audit that compares a transform's output with its inputs: the same functions on
+Spark and in this process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from connectctl.ops.audit.scan import PartitionRange
 from connectctl.ops.audit.sequences import Read, SequenceRange, SourceTotals
 from connectctl.ops.audit.violations import Violation
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.librdkafka.consume import read_ranges
 from connectctl.ops.jobs.audit import RESULT, Cluster, columns, pieces, result_of, split
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted, source_of
 from connectctl.ops.jobs.frames import by_rows, of_shares
@@ -43,9 +43,9 @@ OCCURRENCES = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """What to compare: ``ranges`` of the output and of the inputs, each with its side, by what
-    ``wanted`` takes of a record (without a sequence: its key, or whatever else names it). The rest
-    is as ``Matching`` has it.
+    """The ranges of the output and of the inputs to compare, each with its side, by the part of a
+    record that ``wanted`` names; without a sequence its key, or another identity. The other fields
+    are those of ``Matching``.
     """
 
     ranges: tuple[PartitionRange, ...]
@@ -61,7 +61,7 @@ class Comparison:
     def matched(
         self, rows: Iterable[Occurrence]
     ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-        """What is wrong with rows that come in ``occurrences.order``, and their totals."""
+        """Return the violations and totals of rows in ``occurrences.order``."""
         matching = Matching(
             subset=self.subset, inputs_whole=self.inputs_whole, output_whole=self.output_whole
         )
@@ -69,7 +69,7 @@ class Comparison:
 
 
 class Keys:
-    """Counts how often each key occurs in messages that were read on ``side``; ``by`` is the part
+    """Counts the occurrences of each key in messages that were read on ``side``; ``by`` is the part
     of a record to count.
     """
 
@@ -79,7 +79,9 @@ class Keys:
         self._counts: dict[TopicPartition, list[int]] = {}
 
     def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
-        """Rows of keys that are handed on, because too many are held; see ``Runs.take``."""
+        """Yield the rows of keys that are not held any longer, because too many are; see
+        ``Runs.take``.
+        """
         messages: Sequence[Any] = some.records() if isinstance(some, Columns) else some
         found = self._found.setdefault(place, {})
         counts = self._counts.setdefault(place, [0, 0])
@@ -98,11 +100,11 @@ class Keys:
             yield from self._rows(place)
 
     def rest(self) -> Iterator[Occurrence]:
-        """The rows that are still held, and the counts."""
-        for place in self._found:
-            yield from self._rows(place)
-        for place, (records, without) in self._counts.items():
-            yield Occurrence(None, records, self._side, *place, -1, without, -1, 0, -1)
+        """Yield the rows that are still held, and the counts."""
+        for partition in self._found:
+            yield from self._rows(partition)
+        for partition, (records, without) in self._counts.items():
+            yield Occurrence(None, records, self._side, *partition, -1, without, -1, 0, -1)
 
     def _rows(self, place: TopicPartition) -> Iterator[Occurrence]:
         found, self._found[place] = self._found[place], {}
@@ -116,29 +118,31 @@ class Keys:
 def occurred(
     cluster: Cluster, ranges: Iterable[PartitionRange], wanted: Wanted, *, by_column: bool = False
 ) -> Iterator[Occurrence]:
-    """The rows of what is committed of the ranges; how they are read is as for ``audit.ran``."""
+    """Yield the rows of the committed records of the ranges; they are read as in ``audit.ran``."""
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
-    for side, some in _rounds(ranges):
-        places = {each.place: (each.start, min(each.until, each.stable)) for each in some}
+    for side, group in _rounds(ranges):
+        places = {each.place: (each.start, min(each.until, each.stable)) for each in group}
         keys = Keys(wanted.by, side) if wanted.sequence is None else None
         runs = Runs(wanted)
-        for place, messages in columns(cluster, places) if by_column else stream(kafka, places):
+        for partition, messages in (
+            columns(cluster, places) if by_column else read_ranges(kafka, places)
+        ):
             if keys is not None:
-                yield from keys.take(place, messages)
+                yield from keys.take(partition, messages)
             else:
-                yield from _on(runs.take(place, messages), side)
+                yield from _on(runs.take(partition, messages), side)
         yield from keys.rest() if keys is not None else _on(runs.rest(), side)
 
 
 def _rounds(ranges: Iterable[PartitionRange]) -> list[tuple[int, list[PartitionRange]]]:
-    """The ranges in groups of one side, in which no partition is twice: a reader has one range of
-    each.
+    """Return the ranges in groups of one side, in which each partition is once: a reader has one
+    range of each.
     """
     rounds: list[tuple[int, list[PartitionRange]]] = []
     for each in ranges:
-        for side, some in rounds:
-            if side == each.side and all(each[:2] != other[:2] for other in some):
-                some.append(each)
+        for side, group in rounds:
+            if side == each.side and all(each[:2] != other[:2] for other in group):
+                group.append(each)
                 break
         else:
             rounds.append((each.side, [each]))
@@ -152,8 +156,8 @@ def _on(runs: Iterable[SequenceRange], side: int) -> Iterator[Occurrence]:
 def compared(
     cluster: Cluster, comparison: Comparison
 ) -> Iterator[Violation | SourceTotals | Read | MatchTotals]:
-    """The comparison in this process: a row for each key of a partition, or for each run of
-    numbers.
+    """Yield the results of the comparison in this process: it has a row for each key of a
+    partition, or for each run of numbers.
     """
     rows = sorted(occurred(cluster, comparison.ranges, comparison.wanted), key=order)
     yield from comparison.matched(rows)
@@ -162,8 +166,8 @@ def compared(
 def compare_frame(
     spark: SparkSession, cluster: Cluster, comparison: Comparison, tasks: int, shuffled: int
 ) -> DataFrame:
-    """The same as rows of ``RESULT``, read by at most ``tasks`` Spark tasks, compared by source in
-    ``shuffled`` others.
+    """Return the results of ``Comparison.matched`` as rows of ``RESULT``: at most ``tasks`` Spark
+    tasks read, and ``shuffled`` others compare by source.
     """
     shares, wanted = split(pieces(comparison.ranges, tasks), tasks), comparison.wanted
     rows = of_shares(

@@ -27,20 +27,17 @@ Advance = Callable[[float, float], None]
 TASK_RECORDS = 1_000_000
 """Records for each Spark task."""
 SHUFFLED_RECORDS = 10_000_000
-"""Records for each Spark task behind a shuffle, which has what they come down to: transactions and
-runs.
-"""
+"""Records for each Spark task after a shuffle, which receives their transactions and runs."""
 GLANCE = 0.5
 """Seconds between two checks of Spark's progress."""
 
 
 @dataclass(frozen=True)
 class AuditWork:
-    """What is to be looked at. ``wanted`` is None where headers are enough; ``evidence`` a
-    directory for all violations.
+    """The work of an audit. ``wanted`` is None if headers are enough; ``evidence`` is a directory
+    for all violations.
 
-    With a ``comparison`` the records are compared with those of inputs instead of being put in
-    sequence.
+    With a ``comparison``, records are compared with those of inputs, and not put in sequence.
     """
 
     cluster: Cluster
@@ -60,8 +57,8 @@ class AuditWork:
 
 
 def locally(work: AuditWork, advance: Advance) -> Summary:
-    """The audit in this process. Holds a row for every transaction and run: for topics that are not
-    too big.
+    """Return the summary of an audit in this process. It holds a row for every transaction and run:
+    for topics that are not too large.
     """
     summary = Summary(work.shown)
     total, done = work.size * (2 if work.wanted else 1) or 1, 0
@@ -121,8 +118,8 @@ def _write(violations: Sequence[Violation], directory: Path) -> None:
 
 
 def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
-    """The audit on Spark, as one job: every task gathers for itself, and the driver adds up what is
-    small.
+    """Return the summary of an audit on Spark, in one job: every task summarises its rows, and the
+    driver adds the summaries.
     """
     from pyspark import StorageLevel
 
@@ -160,7 +157,7 @@ def on_spark(spark: SparkSession, work: AuditWork, advance: Advance) -> Summary:
 
 
 def _watcher(spark: SparkSession, advance: Advance) -> Callable[[], None]:
-    """Reports how many tasks of the stages known so far are done."""
+    """Return a function that reports how many tasks of the known stages are done."""
     tracker = spark.sparkContext.statusTracker()
     stages: dict[int, tuple[int, int]] = {}
 

@@ -18,9 +18,10 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to take from records: the sequence (None: only count them) and the source partition.
+    """The parts of records to read: the sequence (None: records are only counted) and the source
+    partition.
 
-    ``together``: a source partition's records lie in all topics, and not each topic for itself.
+    ``together``: a source partition's records are in all topics, and not in each topic separately.
     ``measure``: sum up the characters of the values, as lines of a file.
     """
 
@@ -31,7 +32,7 @@ class Wanted:
 
 
 class Runs:
-    """Finds the runs in the messages of some Kafka partitions, each in the order of its log."""
+    """Finds the runs in the messages of Kafka partitions, each in the order of its log."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -40,8 +41,8 @@ class Runs:
         self._counts: dict[TopicPartition, list[int]] = {}
 
     def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
-        """The runs that end with these messages of librdkafka's, or columns, all of one topic and
-        partition.
+        """Yield the runs that end with these messages of librdkafka's, or columns, all of one topic
+        and partition.
         """
         counts = self._counts.setdefault(place, [0, 0, 0])
         counts[0] += len(some)
@@ -63,10 +64,10 @@ class Runs:
             yield from self._runs(place, some, counts)
 
     def rest(self) -> Iterator[SequenceRange]:
-        """The runs that are still open, and the counts."""
-        for place, open_ in self._open.items():
+        """Yield the runs that are still open, and the counts."""
+        for topic_partition, open_ in self._open.items():
             for label, run in open_.items():
-                yield self._run(place, label, run)
+                yield self._run(topic_partition, label, run)
         for (topic, partition), (records, unnumbered, characters) in self._counts.items():
             yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 
@@ -96,7 +97,7 @@ class Runs:
     def _stretches(
         self, place: TopicPartition, some: Columns, found: Numbered
     ) -> Iterator[SequenceRange]:
-        """As ``_runs``, one stretch of numbers that follow each other after the other."""
+        """Yield the runs as ``_runs`` does, for one run of consecutive numbers after the other."""
         open_ = self._open.setdefault(place, {})
         for label, first, last, begin, end in found.stretches():
             run = open_.get(label)
@@ -116,9 +117,7 @@ class Runs:
     def _room(
         self, place: TopicPartition, label: Any, run: list[Any] | None
     ) -> Iterator[SequenceRange]:
-        """Close ``run``, the one that is open for ``label``, or the oldest where too many are
-        open.
-        """
+        """Yield ``run``, which is open for ``label``, or the oldest run if too many are open."""
         open_ = self._open[place]
         if run is not None:
             yield self._run(place, label, run)
@@ -136,14 +135,14 @@ class Runs:
 
 
 def source_of(by: Spec, partition: int, label: Any) -> str:
-    """The source partition's name of a record in ``partition`` whose label is ``label``."""
+    """Return the source partition's name of a record in ``partition`` whose label is ``label``."""
     return (
         str(partition) if by.place is RecordPart.PARTITION else field_extractor.text_of(label) or ""
     )
 
 
 def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> bool:
-    """Whether they are one stretch of one source partition."""
+    """Return whether they are one run of one source partition."""
     first, last, size = numbers[0], numbers[-1], len(numbers)
     if first is None or last is None or last - first + 1 != size or labels.count(labels[0]) != size:
         return False
@@ -151,7 +150,9 @@ def _follow_each_other(numbers: Sequence[int | None], labels: Sequence[Any]) -> 
 
 
 def _length(value: bytes | None) -> int:
-    """The characters of a line with its end, as ``FileStreamSourceTask`` counts them: in UTF-16."""
+    """Return the characters of a line with its end, as ``FileStreamSourceTask`` counts them: in
+    UTF-16.
+    """
     if value is None:
         return 0
     if value[:1] in (b'"', b"{"):

@@ -1,5 +1,5 @@
-"""Frames that Python functions make, of shares of work or of another frame's rows: tuples here,
-Arrow's batches to Spark.
+"""Frames of Python functions, over shares of work or over another frame's rows: tuples here,
+Arrow's batches in Spark.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def in_shares(
     size: Callable[[Share], int],
     fits: Callable[[Share, list[Share]], bool] = lambda each, share: True,
 ) -> list[list[Share]]:
-    """``some`` in at most ``tasks`` shares, the biggest first, each to the one with the least to do
-    that it ``fits``.
+    """Return ``some`` in at most ``tasks`` shares, the largest first, each in the share with the
+    least work that it ``fits``.
     """
     shares: list[list[Share]] = [[] for _ in range(max(1, min(tasks, len(some))))]
     loads = [0] * len(shares)
@@ -52,8 +52,8 @@ def of_shares(
     schema: str,
     batch: int = BATCH,
 ) -> DataFrame:
-    """A frame of what ``rows`` makes of each share, a Spark task for each; ``batch`` rows cross
-    over at once.
+    """Return a frame of the rows that ``rows`` yields for each share, one Spark task for each
+    share; ``batch`` rows are sent to the JVM at once.
     """
 
     def work(numbers: Iterator[Any]) -> Iterator[Any]:
@@ -70,7 +70,7 @@ def by_rows(
     schema: str,
     batch: int = BATCH,
 ) -> DataFrame:
-    """A frame of what ``work`` makes of the rows of each partition of ``frame``."""
+    """Return a frame of the rows that ``work`` yields for the rows of each partition of ``frame``."""
 
     def worked(batches: Iterator[Any]) -> Iterator[Any]:
         yield from _to_arrow(work(_rows(batches)), schema, batch)

@@ -1,8 +1,8 @@
-"""Bulk work on source offsets: the records of big topics that matter to a purpose. No session and
-no network in here.
+"""Bulk work on source offsets: the records of large topics that matter for a purpose. It opens no
+session and no connection.
 
-Records travel by thousands, as bytes that only Python reads, and meet by key: each Spark task gets
-all that there is of some keys, holds them in a dictionary, and runs the code that decides for the
+Records are sent by thousands, as bytes that only Python reads, and grouped by key: each Spark task
+has all records of some keys, holds them in a dictionary, and runs the code that decides in the
 local engine.
 """
 
@@ -63,10 +63,10 @@ MOST = 200_000
 
 
 class Source(NamedTuple):
-    """A topic by its cluster (None for the workers' own) and name.
+    """A topic by its cluster (None for the workers') and name.
 
-    ``saved_for``: not the topic, but what the backup that this connector is restored from has of
-    it.
+    ``saved_for``: not the topic, but its records in the backup that this connector is restored
+    from.
     """
 
     bootstrap: str | None
@@ -76,13 +76,13 @@ class Source(NamedTuple):
 
 @cache
 def source_of(text: str) -> Source:
-    """The source that rows name."""
+    """Return the source that rows name."""
     return Source(*json.loads(text))
 
 
 @cache
 def named(source: Source) -> str:
-    """How rows name ``source``."""
+    """Return the name of ``source`` in rows."""
     return json.dumps(source)
 
 
@@ -90,8 +90,8 @@ Records = Iterable[tuple[Source, Sequence[ConsumerRecord]]]
 
 
 class Packed(Collection[T], Generic[T]):
-    """Named tuples of plain values as bytes, thousands together: a third of the memory. Can be gone
-    through again.
+    """Named tuples of plain values as bytes, thousands together, in a third of the memory. They can
+    be iterated again.
     """
 
     def __init__(self, kind: Callable[..., T]) -> None:
@@ -131,16 +131,18 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
     count, buckets = 0, parts * BUCKETS
 
     def given() -> Iterator[tuple[str, int, bytes]]:
-        for source, its in held.items():
+        for source, buckets_of_source in held.items():
             yield from (
-                (named(source), n, pack) for n, some in enumerate(its) for pack, _ in _packs(some)
+                (named(source), n, pack)
+                for n, bucket in enumerate(buckets_of_source)
+                for pack, _ in _packs(bucket)
             )
 
-    for source, some in records:
+    for source, found in records:
         its = held.setdefault(source, [[] for _ in range(buckets)])
-        for record in some:
+        for record in found:
             its[crc32(record[0] or b"") % buckets].append(record)
-        count += len(some)
+        count += len(found)
         if count >= MOST:
             yield from given()
             held, count = {}, 0
@@ -182,11 +184,11 @@ def look_at_part(
     rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]
 ) -> Iterator[tuple[Any, ...]]:
     """Yield what ``look`` finds in some buckets, without numbers: the part of one task."""
-    there: dict[Source, Newest] = {}
+    kept: dict[Source, Newest] = {}
     for source, _, content in rows:
-        add_newest(there.setdefault(source_of(source), {}), marshal.loads(content))
+        add_newest(kept.setdefault(source_of(source), {}), marshal.loads(content))
     records = {
-        source: list(starmap(ConsumerRecord, newest.values())) for source, newest in there.items()
+        source: list(starmap(ConsumerRecord, newest.values())) for source, newest in kept.items()
     }
     for one in looked:
         name = one.purpose.connector
@@ -196,9 +198,11 @@ def look_at_part(
                 f"The backup of {name} changed while it was read", next_step="Try again."
             )
         yield from _found(records, one)
-    for source, some in records.items():
+    for source, records_of_source in records.items():
         if source.saved_for is None:
-            stranger = next((record for record in some if connector_of(record.key) is None), None)
+            stranger = next(
+                (record for record in records_of_source if connector_of(record.key) is None), None
+            )
             yield from _kept(source, [stranger] if stranger else [])
 
 
@@ -209,10 +213,10 @@ Newest = dict[tuple[int, bytes | None], Sequence[Any]]
 def add_newest(newest: Newest, records: Iterable[Sequence[Any]]) -> None:
     """Add ``records`` to ``newest``, but for those that are older."""
     for record in records:
-        place = record[2], record[0]
-        known = newest.get(place)
+        location = record[2], record[0]
+        known = newest.get(location)
         if known is None or known[3] <= record[3]:
-            newest[place] = record
+            newest[location] = record
 
 
 def _found(
@@ -221,7 +225,7 @@ def _found(
     name, purpose = one.purpose.connector, one.purpose
 
     def its(source: Source) -> dict[bytes, tuple[ConsumerRecord, ...]]:
-        return {key: tuple(some) for key, some in by_key(records.get(source, ()), name).items()}
+        return {key: tuple(kept) for key, kept in by_key(records.get(source, ()), name).items()}
 
     places = [replace(at, records=its(Source(at.bootstrap, at.topic))) for at in one.places]
     saved = {where: list(chain(*its(Source(*where, name)).values())) for where in one.backup}
@@ -237,9 +241,9 @@ def _found(
     for at in places:
         records_of = (at.records[key] for key in sorted(keys.intersection(at.records)))
         yield from _kept(Source(at.bootstrap, at.topic), list(chain.from_iterable(records_of)))
-    for where, some in saved.items():
+    for where, kept in saved.items():
         yield from _kept(
-            Source(*where, name), some if not is_decided(purpose, places) else some[:1]
+            Source(*where, name), kept if not is_decided(purpose, places) else kept[:1]
         )
 
 
@@ -261,7 +265,7 @@ def collected(found: DataFrame) -> Found:
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """Return the results in the rows of such a frame, without their numbers."""
+    """Return the results in the rows of ``look``, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
     conflicts, refusals, counts = (
         dict[str, list[Conflict]](),
@@ -297,17 +301,21 @@ def gather(found: Iterable[tuple[Any, ...]]) -> Found:
 def texts(
     records: Records, owners: Mapping[Source, frozenset[str] | None]
 ) -> Iterator[tuple[int, str]]:
-    """Yield rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``; None
-    stands for all.
+    """Return the rows of a frame (``TEXTS``) with the lines of a backup of each topic's ``owners``;
+    None stands for all.
     """
     parts = (
-        (source, some[n : n + THOUSANDS])
-        for source, some in records
-        for n in range(0, len(some), THOUSANDS)
+        (source, records_of_source[n : n + THOUSANDS])
+        for source, records_of_source in records
+        for n in range(0, len(records_of_source), THOUSANDS)
     )
     found = (
-        "\n".join(lines_of(_owned(some, owners.get(source, frozenset())), *reversed(source[:2])))
-        for source, some in parts
+        "\n".join(
+            lines_of(
+                _owned(records_of_source, owners.get(source, frozenset())), *reversed(source[:2])
+            )
+        )
+        for source, records_of_source in parts
     )
     return enumerate(filter(None, found))
 

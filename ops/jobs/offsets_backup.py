@@ -27,8 +27,8 @@ SHARE_BYTES = 1 << 27
 
 
 def read(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:
-    """The records of the backup in ``path`` (``ROWS``), for ``connector``. Raises ``BadInput``; for
-    a bad line, when a job runs.
+    """Return the records of the backup in ``path`` (``ROWS``), for ``connector``. Raises
+    ``BadInput``; for a bad line, when a job runs.
     """
     if str(path) == "-":
         raise BadInput(
@@ -50,8 +50,8 @@ def _by_source(
     records: Iterator[tuple[TopicOrigin, ConsumerRecord]], connector: str
 ) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
     owner = connector.encode(errors="surrogatepass")
-    while some := list(islice(records, THOUSANDS)):
-        for (bootstrap, topic), same in groupby(some, key=itemgetter(0)):
+    while chunk := list(islice(records, THOUSANDS)):
+        for (bootstrap, topic), same in groupby(chunk, key=itemgetter(0)):
             yield (
                 Source(bootstrap, topic, connector),
                 [record for _, record in same if owner_of(record.key) == owner],

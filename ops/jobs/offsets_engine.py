@@ -1,9 +1,9 @@
-"""The engine for big topics: Spark reads them and leaves out what cannot matter, the local engine's
-code does the rest.
+"""The engine for large topics: Spark reads them and leaves out what cannot matter; the code of the
+local engine does the rest.
 
-One connector is looked at in two passes of the same code that the local engine runs. In the first
-the topics seem empty, and it is noted which are asked for; then Spark reads those, and its tasks
-decide key by key; in the second they hold what Spark kept.
+A connector is observed in two passes of the code of the local engine. In the first, topics seem
+empty, and the requested ones are noted. Then Spark reads those, and its tasks decide key by key. In
+the second pass the topics have the records that Spark kept.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SIZES = 1_000_000, 100_000, 250_000
-"""Records of a task that reads topics, of one that looks at them, and of a part that is collected:
-of these the driver's JVM holds two at a time, with the 1 GB that Spark gives it by default.
+"""The records of a task that reads topics, of one that decides on them, and of a part that is
+collected: the driver's JVM holds two parts at a time, with the 1 GB that Spark gives it by default.
 """
 
 LINE_BYTES = 150
@@ -101,16 +101,16 @@ class Spark:
 
     @contextmanager
     def backup(self, sources: Sources, connectors: Sequence[str]) -> Iterator[DataFrame]:
-        """The lines of a backup of ``connectors``, of all that have offsets for none, for as long
-        as they are used.
+        """Yield a frame with the lines of a backup of ``connectors``, of all that have offsets if
+        there are none; it is valid until the next step of the iterator.
 
         Raises ``ConnectctlError`` if not everything is visible.
         """
         shown = TopicLayout(sources)
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
-        asked = [ReadRequest(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
+        requests = [ReadRequest(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
         check_complete(
-            at for places in layout(shown.sources, snapshot, asked).values() for at in places
+            at for places in layout(shown.sources, snapshot, requests).values() for at in places
         )
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
@@ -125,12 +125,12 @@ class Spark:
 
 
 def _tasks(spark: SparkSession, records: int, each: int) -> int:
-    """How many tasks ``records`` are for, where a task has ``each`` of them."""
+    """Return the number of tasks for ``records``, if a task has ``each`` of them."""
     return max(int(spark.sparkContext.defaultParallelism), records // each + 1)
 
 
 def _lines_in(backup: Path) -> int:
-    """How many records there may be in a backup."""
+    """Return the maximum number of records in a backup."""
     files = backup.glob("part-*") if backup.is_dir() else [backup]
     return sum(file.stat().st_size for file in files if file.is_file()) // LINE_BYTES
 
@@ -138,8 +138,8 @@ def _lines_in(backup: Path) -> int:
 def whole(
     purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved
 ) -> OffsetChanges:
-    """``changes`` that were decided in parts, with what speaks against a whole backup, and not
-    against a part of it.
+    """Return ``changes`` that were decided in parts, with what speaks against a whole backup, and
+    not against a part of it.
 
     They are in the order of the keys, if they are not too many.
     """

@@ -21,8 +21,9 @@ HELD = 100_000
 
 @dataclass(frozen=True)
 class Numbered:
-    """The ``rows`` of columns that have a number, and these: ``codes`` tell which of ``names`` the
-    source partition has, None where all have the first. Rows and numbers are NumPy's int64.
+    """The ``rows`` of columns that have a number, and the numbers. ``codes`` are the indexes in
+    ``names`` of their source partitions, None if all have the first. Rows and numbers are NumPy's
+    int64.
     """
 
     rows: Any
@@ -66,7 +67,9 @@ class Extraction:
     def __call__(
         self, some: Sequence[Any], sequence: Spec, by: Spec
     ) -> tuple[Sequence[int | None], Sequence[Any]]:
-        """The sequence number and the source partition's name of every message, None for none."""
+        """Return the sequence number and the name of the source partition of every message, or
+        None.
+        """
         bulk = self._bulk(some, sequence, by)
         labels = bulk.get("by") or self.labels(some, by)
         numbers = bulk.get("sequence")
@@ -79,7 +82,7 @@ class Extraction:
         return numbers, labels
 
     def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
-        """What ``by`` names of every message, as it is there; None for nothing."""
+        """Return the value of ``by`` in every message, or None."""
         if by.place is RecordPart.RAW_KEY:
             return [message.key() for message in some]
         if by.place in (RecordPart.PARTITION, RecordPart.ALL):
@@ -101,56 +104,56 @@ class Extraction:
         return found
 
     def _bulk(self, some: Sequence[Any], sequence: Spec, by: Spec) -> dict[str, list[Any]]:
-        """What pyarrow's parser finds at once; nothing where it is not there, or where a value is
-        not as the others.
+        """Return what pyarrow's parser finds in all messages; nothing without pyarrow, or if a
+        value has another form than the others.
         """
-        wanted = _read_at_once(sequence, by)
-        if not wanted:
+        specs = _read_at_once(sequence, by)
+        if not specs:
             return {}
         table = self._table(
-            b"\n".join([message.value() or b"{}" for message in some]), len(some), wanted
+            b"\n".join([message.value() or b"{}" for message in some]), len(some), specs
         )
         if table is None:
             return {}
-        found = {name: _plainly(_reach(table, spec.path)) for name, spec in wanted.items()}
+        found = {name: _plainly(_reach(table, spec.path)) for name, spec in specs.items()}
         if "by" in found and (None in found["by"] or self._types["by"] == "int64"):
             # Spelled as value by value they would be; one that is null may be of another type.
             found["by"] = self._spelled(some, found["by"], by)
         return found
 
     def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
-        """The same of columns; None where it is only known record by record."""
-        wanted = _read_at_once(sequence, by)
-        if not wanted or not (
-            "by" in wanted or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
+        """Return the numbers of columns; None if the values have to be read record by record."""
+        specs = _read_at_once(sequence, by)
+        if not specs or not (
+            "by" in specs or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
         ):
             return None
         text, rows = some.lines()
-        table = self._table(text, len(rows), wanted) if len(rows) else None
+        table = self._table(text, len(rows), specs) if len(rows) else None
         if table is None:
             return None
-        numbers, there = _with_nulls(_reach(table, sequence.path))
-        for row in (~there).nonzero()[0].tolist():
+        numbers, present = _with_nulls(_reach(table, sequence.path))
+        for row in (~present).nonzero()[0].tolist():
             number = _number(DecodedMessage(some, int(rows[row])), sequence)
             if number is not None:
-                numbers[row], there[row] = number, True
-        if "by" in wanted:
+                numbers[row], present[row] = number, True
+        if "by" in specs:
             labels = _reach(table, by.path).combine_chunks()
         elif by.place is RecordPart.RAW_KEY:
             labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
         else:
-            return Numbered(rows[there], numbers[there], None, [None])
-        if "by" in wanted and labels.null_count:
+            return Numbered(rows[present], numbers[present], None, [None])
+        if "by" in specs and labels.null_count:
             return None
         coded = labels.dictionary_encode("encode")
         names = coded.dictionary.to_pylist()
-        if self._types["by"] == "int64" and "by" in wanted:
+        if self._types["by"] == "int64" and "by" in specs:
             names = [str(name) for name in names]
-        return Numbered(rows[there], numbers[there], coded.indices.to_numpy()[there], names)
+        return Numbered(rows[present], numbers[present], coded.indices.to_numpy()[present], names)
 
     def _table(self, text: Any, count: int, wanted: dict[str, Spec]) -> Any:
-        """What ``wanted`` is in the JSON documents of ``text``, as columns; None where these are
-        not ``count``, where one is not as the others, and without pyarrow.
+        """Return the parts ``wanted`` of the JSON documents in ``text``, as columns; None if there
+        are not ``count`` documents, if one has another form than the others, and without pyarrow.
         """
         try:
             import pyarrow as pa
@@ -187,20 +190,22 @@ class Extraction:
 
 
 def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
-    """What of the two pyarrow's parser finds; nothing where it does not find the sequence."""
-    wanted = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
-    return wanted if "sequence" in wanted else {}
+    """Return those of the two that pyarrow's parser finds; nothing if it does not find the
+    sequence.
+    """
+    specs = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
+    return specs if "sequence" in specs else {}
 
 
 def _with_nulls(column: Any) -> tuple[Any, Any]:
-    """A column of numbers, and which of them are there, for others to be put in."""
+    """Return a column of numbers, and which of them are there, for others to be put in."""
     plain = column.combine_chunks()
-    there = plain.is_valid().to_numpy(zero_copy_only=False)
-    return plain.fill_null(0).to_numpy(zero_copy_only=False).copy(), there.copy()
+    present = plain.is_valid().to_numpy(zero_copy_only=False)
+    return plain.fill_null(0).to_numpy(zero_copy_only=False).copy(), present.copy()
 
 
 def _plainly(column: Any) -> list[Any]:
-    """A column as a list; through numpy where it can be, which is quicker."""
+    """Return a column as a list; through numpy where it can be, which is quicker."""
     quick = column.null_count == 0 and str(column.type) == "int64"
     found: list[Any] = column.to_numpy().tolist() if quick else column.to_pylist()
     return found
@@ -251,7 +256,7 @@ def _number(message: Any, spec: Spec) -> int | None:
 
 
 def _header(message: Any, name: str) -> bytes | None:
-    """The last header called ``name``, as Kafka's ``Headers.lastHeader``."""
+    """Return the last header called ``name``, as Kafka's ``Headers.lastHeader``."""
     found = None
     for each, value in message.headers() or ():
         found = value if each == name else found

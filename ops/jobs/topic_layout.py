@@ -1,5 +1,5 @@
-"""A Kafka cluster that shows how big topics are laid out before anything is read of them, and then
-what Spark kept.
+"""A Kafka cluster that has the layouts of large topics before anything is read of them, and then
+the records that Spark kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Topic:
-    """A requested topic: where it is, how far it reaches, and what is known of it."""
+    """A requested topic: its cluster, its ends, and its records."""
 
     kafka: KafkaReads
     extents: Mapping[int, OffsetRange]
@@ -33,10 +33,10 @@ class _Topic:
 
 
 class TopicLayout:
-    """``sources`` as their topics are laid out: an image that is asked for is noted, and empty
-    until ``fill``.
+    """The layout of the topics of ``sources``: requested images are noted, and are empty until
+    ``fill``.
 
-    The config topic, which is small and says where to look, is read as ever, once.
+    The config topic, which is small and has the names of other topics, is read once as usual.
     """
 
     def __init__(self, sources: Sources):
@@ -54,11 +54,11 @@ class TopicLayout:
 
     @property
     def records(self) -> int:
-        """How many records the topics have at most."""
+        """Return the maximum number of records in the topics."""
         return sum(topic.image.records for topic in self._topics.values())
 
     def wanted(self, owners: Mapping[Source, frozenset[str] | None]) -> list[WantedKeys]:
-        """What is to be read: of each topic the keys of its ``owners``, None for all."""
+        """Return what to read: of each topic the keys of its ``owners``, or of all if None."""
         found = []
         for source, topic in self._topics.items():
             kafka, wanted = cast("Kafka", topic.kafka), owners.get(source, frozenset())
@@ -71,7 +71,7 @@ class TopicLayout:
         return found
 
     def sources_of(self) -> list[Source]:
-        """The requested topics."""
+        """Return the requested topics."""
         return list(self._topics)
 
     def fill(
@@ -81,9 +81,9 @@ class TopicLayout:
         for source, topic in self._topics.items():
             topic.image = replace(topic.image, latest=records.get(source, ()))
         saved: dict[str, dict[Where, Any]] = {}
-        for source, its in records.items():
+        for source, newest in records.items():
             if source.saved_for is not None:
-                saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = its
+                saved.setdefault(source.saved_for, {})[source.bootstrap, source.topic] = newest
         return saved
 
     def image(self, kafka: KafkaReads, source: Source, patience: float) -> TopicImage:
@@ -110,9 +110,10 @@ class _SeenTopic:
         return getattr(self._kafka, name)
 
     def image(self, topics: Sequence[str], *, patience: float, **how: Any) -> dict[str, TopicImage]:
-        there = those_that_exist(self._kafka, *topics)
+        existing = those_that_exist(self._kafka, *topics)
         return {
-            t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience) for t in there
+            t: self._layout.image(self._kafka, Source(self._bootstrap, t), patience)
+            for t in existing
         }
 
 

@@ -1,9 +1,9 @@
-"""Kafka's ACLs: bindings, and what the brokers' authorizer makes of them for one action
+"""Kafka's ACLs: bindings, and how the brokers' authorizer decides on an action by them
 (``StandardAuthorizer``).
 
-A deny wins over every allow. A resource without any binding is decided by
-``allow.everyone.if.no.acl.found``, super users by nothing. Names are Kafka's own
-(``TRANSACTIONAL_ID``, ``PREFIXED``); ``word`` spells them as kafka-acls.sh does.
+A deny wins over every allow. ``allow.everyone.if.no.acl.found`` decides for a resource without
+bindings; super users are always allowed. Names are Kafka's (``TRANSACTIONAL_ID``, ``PREFIXED``);
+``word`` spells them as kafka-acls.sh does.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ BY_ACLS_ALONE = (
 class _Word(StrEnum):
     @property
     def word(self) -> str:
-        """The name as kafka-acls.sh spells it: ``TransactionalId``."""
+        """Return the name as kafka-acls.sh spells it: ``TransactionalId``."""
         return "".join(part.capitalize() for part in self.value.split("_"))
 
 
 class Resource(_Word):
-    """What a binding is about. UNKNOWN is what newer brokers have and we do not know."""
+    """The type of a resource. UNKNOWN is a type of newer brokers."""
 
     UNKNOWN = "UNKNOWN"
     TOPIC = "TOPIC"
@@ -47,7 +47,7 @@ class Resource(_Word):
 
 
 class Pattern(_Word):
-    """How a binding's name is meant."""
+    """The type of a binding's pattern."""
 
     UNKNOWN = "UNKNOWN"
     LITERAL = "LITERAL"
@@ -89,8 +89,8 @@ _IMPLIED = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Binding:
-    """One ACL: ``principal`` (``User:x``) from ``host`` may, or may not, do ``operation`` to what
-    the pattern names.
+    """One ACL: it allows or denies ``principal`` (``User:x``) from ``host`` the ``operation`` on
+    the resources of its pattern.
     """
 
     resource: Resource
@@ -102,13 +102,15 @@ class Binding:
     permission: Permission
 
     def covers(self, name: str) -> bool:
-        """Whether the pattern is one for the resource called ``name``."""
+        """Return whether the pattern matches the resource ``name``."""
         if self.pattern is Pattern.PREFIXED:
             return name.startswith(self.name)
         return self.pattern is Pattern.LITERAL and self.name in (name, ANY)
 
     def concerns(self, action: Action, host: str) -> bool:
-        """Whether it decides ``action`` from ``host``; whether the pattern fits is not asked."""
+        """Return whether the binding decides ``action`` from ``host``, for a resource that its
+        pattern matches.
+        """
         if self.principal not in (action.principal, ANYBODY) or self.host not in (host, ANY):
             return False
         if self.operation in (action.operation, Operation.ALL):
@@ -126,7 +128,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Action:
-    """What a principal would do: ``operation`` on the resource with this very name."""
+    """An ``operation`` of a principal on the resource of this name."""
 
     principal: str
     operation: Operation
@@ -136,11 +138,11 @@ class Action:
 
 @dataclass(frozen=True)
 class Authorizer:
-    """The brokers' authorizer by their configuration; None where a value cannot be read.
+    """The brokers' authorizer by their configuration; None for a value that cannot be read.
 
-    ``class_name`` is empty where there is no authorizer. Where ``super.users`` or
-    ``allow.everyone.if.no.acl.found`` are set, brokers hide their values from everybody (a property
-    that they do not know may be a secret), and tell only that.
+    ``class_name`` is empty if there is no authorizer. Brokers hide the values of ``super.users``
+    and ``allow.everyone.if.no.acl.found`` from everybody, because a property that they do not know
+    may be a secret; they only show that these are set.
     """
 
     class_name: str | None = None
@@ -149,7 +151,7 @@ class Authorizer:
 
     @property
     def decides_by_more(self) -> bool:
-        """Whether this authorizer may decide by other things than ACLs."""
+        """Return whether this authorizer may decide by more than ACLs."""
         return bool(self.class_name) and self.class_name not in BY_ACLS_ALONE
 
 
@@ -164,8 +166,8 @@ class Because(StrEnum):
 
 @dataclass(frozen=True)
 class Decision:
-    """What the authorizer says to an action, and the bindings that it says so by: all that allow,
-    or all that deny.
+    """The authorizer's decision on an action, and the bindings that it rests on: all that allow, or
+    all that deny.
     """
 
     allowed: bool
@@ -197,12 +199,12 @@ class Acls:
 
     @cached_property
     def hosts(self) -> frozenset[str]:
-        """The hosts that any binding names: from all others, everything is decided alike."""
+        """Return the hosts that any binding names: from all others, everything is decided alike."""
         return frozenset(binding.host for binding in self.bindings) - {ANY}
 
     def on(self, resource: Resource, name: str) -> Iterator[Binding]:
-        """The bindings whose pattern covers the resource: found by its prefixes, for clusters have
-        many thousands.
+        """Yield the bindings whose pattern covers the resource: found by its prefixes, for clusters
+        have many thousands.
         """
         for literal in dict.fromkeys((name, ANY)):
             yield from self._by_pattern.get((resource, Pattern.LITERAL, literal), ())
@@ -211,20 +213,21 @@ class Acls:
                 yield from self._by_pattern.get((resource, Pattern.PREFIXED, name[:length]), ())
 
     def decide(self, action: Action, host: str) -> Decision:
-        """What the authorizer answers ``action`` from ``host``, an address as the broker sees it.
+        """Return the authorizer's decision on ``action`` from ``host``, an address as the broker
+        sees it.
 
-        ``host`` may be ``*`` where it is not known: then only bindings for any host count.
+        ``host`` may be ``*`` if it is unknown: then only bindings for any host count.
         """
         if action.principal in (self.authorizer.super_users or ()):
             return Decision(True, Because.SUPER_USER)
-        there = list(self.on(action.resource, action.name))
-        mine = [binding for binding in there if binding.concerns(action, host)]
+        bindings = list(self.on(action.resource, action.name))
+        mine = [binding for binding in bindings if binding.concerns(action, host)]
         denying = tuple(b for b in mine if b.permission is Permission.DENY)
         if denying:
             return Decision(False, Because.DENIED, denying)
         if allowing := tuple(b for b in mine if b.permission is Permission.ALLOW):
             return Decision(True, Because.ALLOWED, allowing)
-        if there:
+        if bindings:
             return Decision(False, Because.NOT_MINE)
         if self.authorizer.open_by_default:
             return Decision(True, Because.OPEN)
@@ -260,8 +263,8 @@ class Right:
 
     @property
     def arguments(self) -> str:
-        """The right as arguments of kafka-acls.sh (``--operation Describe --group connect-prod``),
-        quoted for a shell.
+        """Return the right as arguments of kafka-acls.sh (``--operation Describe --group
+        connect-prod``), quoted for a shell.
         """
         option = _OPTIONS.get(self.resource)
         about = f"{option} {quote(self.name)}" if option else "--cluster"

@@ -1,5 +1,5 @@
-"""What a partition's log consists of, as far as headers tell: batches of records, and the markers
-that end transactions.
+"""The content of a partition's log by its headers: batches of records, and the markers that end
+transactions.
 
 Field by field as in Kafka's ``DefaultRecordBatch`` and ``EndTransactionMarker``.
 """
@@ -14,7 +14,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 timestamp, producer id, epoch, first sequence, count of records.
 """
 LENGTH = struct.Struct(">qi")
-"""What lies before the bytes that a batch's length counts, which every format has."""
+"""The fields before the bytes that a batch's length counts, the same in every format."""
 AFTER_LENGTH = HEADER.size - LENGTH.size
 CONTROL = 0x20
 TRANSACTIONAL = 0x10
@@ -26,10 +26,10 @@ ABORT, COMMIT = 0, 1
 
 class Batch(NamedTuple):
     """A batch of records. ``records`` are those that compaction has left; ``sequence`` is the first
-    record's, -1 for none.
+    record's, or -1.
 
-    Timestamps are in milliseconds since the epoch; ``append_time``: they are the broker's, not the
-    producer's.
+    Timestamps are in milliseconds since the epoch; with ``append_time`` the broker set them, not
+    the producer.
     """
 
     offset: int
@@ -62,13 +62,13 @@ class Batch(NamedTuple):
 
     @classmethod
     def old(cls, offset: int) -> Batch:
-        """A message of a format that has no producers."""
+        """Return a message of a format that has no producers."""
         return cls(offset, offset, 1, -1, -1, -1, -1, -1, transactional=False, legacy=True)
 
 
 class Marker(NamedTuple):
-    """A control batch that ends a transaction. ``outcome`` is ``COMMIT`` or ``ABORT``; any other
-    type is none of ours.
+    """A control batch that ends a transaction. ``outcome`` is ``COMMIT``, ``ABORT``, or the type of
+    another control batch.
     """
 
     offset: int
@@ -84,8 +84,8 @@ class Marker(NamedTuple):
 
 
 def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
-    """The marker with this header and this body: one record, of which key and value are of fixed
-    length.
+    """Return the marker with this header and this body: one record, of which key and value are of
+    fixed length.
     """
     base, _, _, _, _, _, delta, _, last, producer, epoch, _, count = fields
     outcome, coordinator = -1, -1
@@ -103,7 +103,7 @@ def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag variable-length number, and where it ends."""
+    """Return a zigzag variable-length number, and where it ends."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -1,13 +1,12 @@
-"""A fetched batch of records made one of another producer's: as it is but for its header, or its
-records in a batch anew.
+"""Rewrites fetched batches of records for another producer: with a new header, or with their
+records in a new batch.
 
-Unopened, a batch keeps its records, compressed as they came: of the 61 bytes of its header the
-producer's are replaced, and the checksum. A broker refuses a batch whose offsets do not match its
-count, which compaction has thinned, and one that is too large for its topic; and of one with times
-of its broker it would take those of its first producer. Such a batch is opened, and so is one of
-which only a part is wanted.
+Unopened, a batch keeps its records and their compression; of the 61 bytes of its header, the
+producer's fields and the checksum are replaced. A broker refuses a batch whose offsets do not match
+its count because of compaction, and one that is too large for its topic. It would keep the times of
+a batch with ``LogAppendTime``. Such batches are opened, and those of which only a part is copied.
 
-Layout: ``DefaultRecordBatch`` of Kafka's clients; the rules: ``LogValidator`` of its broker.
+Layout: ``DefaultRecordBatch`` of Kafka's clients; rules: ``LogValidator`` of its broker.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ DELETE_HORIZON = 0x40
 record's.
 """
 LARGEST = 1_048_588
-"""``max.message.bytes`` where nobody says otherwise."""
+"""The default of ``max.message.bytes``."""
 
 
 @dataclass(frozen=True)
 class TargetTopic:
-    """What decides whether a batch can go unopened to a topic: ``max.message.bytes``, whether its
-    broker sets timestamps, and the codec that records are to have there, None for that of their
-    producer.
+    """The properties of a topic that decide whether a batch can be written unopened:
+    ``max.message.bytes``, whether its broker sets timestamps, and the codec of its records, None
+    for the producer's.
     """
 
     largest: int = LARGEST
@@ -53,8 +52,8 @@ class TargetTopic:
 
 
 def is_complete(batch: BatchAt, wanted: int) -> bool:
-    """Whether a producer could have sent ``batch`` as it is, and all of it lies at or behind the
-    offset ``wanted``.
+    """Return whether a producer could have sent ``batch`` unchanged, and all of it is at or after
+    the offset ``wanted``.
     """
     return (
         not batch.is_old
@@ -65,7 +64,7 @@ def is_complete(batch: BatchAt, wanted: int) -> bool:
 
 
 def fits(batch: BatchAt, target: TargetTopic) -> bool:
-    """Whether ``batch``, which is complete, is what ``target`` is to have."""
+    """Return whether ``target`` accepts ``batch``, which is complete, unopened."""
     append_time = bool(batch.attributes & LOG_APPEND_TIME)
     return (
         batch.end - batch.start <= target.largest
@@ -75,13 +74,13 @@ def fits(batch: BatchAt, target: TargetTopic) -> bool:
 
 
 def codec_of(batch: BatchAt) -> str:
-    """How ``batch`` is compressed, as ``compression.type`` names it."""
+    """Return the compression of ``batch`` as a value of ``compression.type``."""
     return NAMES.get(batch.attributes & CODEC, "none")
 
 
 def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | memoryview]:
-    """``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its records
-    where they lie.
+    """Return ``batch`` in ``data`` as one of a transaction of ``stamp``: a new header, and its
+    records, which are not copied.
     """
     _, _, _, _, _, attributes, _, first, last, _, _, _, count = batch.fields
     body = memoryview(data)[batch.start + HEADER.size : batch.end]
@@ -89,8 +88,8 @@ def restamped(data: Any, batch: BatchAt, stamp: ProducerState) -> list[bytes | m
 
 
 def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and ``OSError``
-    for what is none.
+    """Return the records of ``batch`` from the offset ``wanted`` on. Raises ``ValueError`` and
+    ``OSError`` for invalid records.
     """
     return opened_together(data, [batch], [uncompressed(data, batch)]).between(
         wanted, batch.next_offset
@@ -98,16 +97,16 @@ def opened(data: Any, batch: BatchAt, wanted: int) -> Columns:
 
 
 def uncompressed(data: Any, batch: BatchAt) -> bytes:
-    """The records of ``batch`` as they were before their producer compressed them; nothing where it
-    did not, since they are read where they lie. Raises ``ValueError`` and ``OSError``.
+    """Return the records of ``batch`` decompressed; nothing if they are not compressed, because
+    they are read in place. Raises ``ValueError`` and ``OSError``.
     """
     codec = batch.attributes & CODEC
     return unpacked(bytes(data[batch.start + HEADER.size : batch.end]), codec) if codec else b""
 
 
 def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes]) -> Columns:
-    """The records of ``batches`` of one codec, ``raw`` where they are compressed. Raises
-    ``ValueError`` for what is none.
+    """Return the records of ``batches`` of one codec; ``raw`` has them if they are compressed.
+    Raises ``ValueError`` for invalid records.
     """
     import numpy as np
 
@@ -124,10 +123,10 @@ def opened_together(data: Any, batches: Sequence[BatchAt], raw: Sequence[bytes])
 
 
 def remade(rows: Columns, limit: int) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
+    """Return ``rows`` as batches of at most ``limit`` bytes before compression; a larger record is
     alone.
 
-    Key, value and headers stay the bytes that they are; of what precedes them in a record only
+    The bytes of key, value and headers stay the same; of the fields before them in a record only
     times and offsets are new.
     """
     import numpy as np
@@ -142,17 +141,17 @@ def remade(rows: Columns, limit: int) -> list[RowBatch]:
     stops = [*starts[1:], len(rows)]
     first = np.repeat(starts, np.subtract(stops, starts))
     times = rows.timestamps
-    time, place = varints(times - times[first]), varints(np.arange(len(rows)) - first)
+    time, offset = varints(times - times[first]), varints(np.arange(len(rows)) - first)
     plain = varints(np.zeros(len(rows), np.int64))
-    heads = joined([varints(plain.width + time.width + place.width + sizes), plain, time, place])
-    at, whole = encoder.layout(encoder.strung([heads, binaries(rows.data, rows.tails, sizes)]))
+    heads = joined([varints(plain.width + time.width + offset.width + sizes), plain, time, offset])
+    at, data = encoder.layout(encoder.strung([heads, binaries(rows.data, rows.tails, sizes)]))
     return [
         RowBatch(
             start,
             stop,
             int(times[start]),
             int(times[start:stop].max()),
-            [whole[at[start] : at[stop]]],
+            [data[at[start] : at[stop]]],
         )
         for start, stop in zip(starts, stops, strict=True)
     ]

@@ -1,5 +1,5 @@
-"""Whether two lists of bootstrap servers are one Kafka cluster: as Connect decides it, and as far
-as it is certain.
+"""Whether two lists of bootstrap servers are the same Kafka cluster: as Connect decides it, and as
+far as the lists prove it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ NAME_IT = "Name that cluster under clusters: in the context, with the client pro
 
 @lru_cache
 def servers(bootstrap: str) -> frozenset[str]:
-    """The servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of them
-    empty; blank has none.
+    """Return the servers of ``bootstrap``, as Java reads the list: ``a:1,`` has two entries, one of
+    them empty; blank has none.
     """
     return (
         frozenset(part.strip() for part in bootstrap.split(","))
@@ -23,16 +23,17 @@ def servers(bootstrap: str) -> frozenset[str]:
 
 
 def same_to_connect(one: str, other: str) -> bool:
-    """Whether workers take both for the same cluster: equal sets of texts, whatever these lead to.
+    """Return whether workers take both lists for the same cluster: equal sets of texts, whatever
+    they resolve to.
 
-    An empty entry makes a difference: workers of 3.9.2 write offsets twice then, tasks of 4.3.1
+    An empty entry makes a difference: workers of 3.9.2 then write offsets twice, tasks of 4.3.1
     fail.
     """
     return servers(one) == servers(other)
 
 
 def share_a_server(one: str, other: str) -> bool:
-    """Whether both name a server that is the same: then they are the same cluster. False proves
-    nothing.
+    """Return whether both lists name the same server, which proves that they are the same cluster.
+    False proves nothing.
     """
     return bool(servers(one) & servers(other) - {""})

@@ -1,6 +1,4 @@
-"""Brokers and the groups that read from them, as their answers tell: what was said, not what it
-means.
-"""
+"""Brokers, and the groups that read from them, as their responses describe them."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ NEWER_TYPES = {CONSUMER: "KIP-848", SHARE: "KIP-932", "streams": "KIP-1071"}
 
 @dataclass(frozen=True)
 class BrokerVersion:
-    """What one broker speaks (ApiVersions). ``release`` is the first of Kafka's that speaks like
-    it: ``(3, 6)``.
+    """The versions that a broker supports (ApiVersions). ``release`` is the first of Kafka with
+    these versions: ``(3, 6)``.
 
-    ``apis`` are the newest versions of its requests by number. ``supported`` has the highest level
-    of each feature that this broker knows, ``finalized`` the level that the cluster has agreed on;
+    ``apis`` has the newest version of each request by its number. ``supported`` has the highest
+    level of each feature that this broker supports, ``finalized`` the level that the cluster uses;
     both are empty before 2.7.
     """
 
@@ -44,8 +42,8 @@ class BrokerVersion:
 
     @property
     def lacks_of_groups(self) -> str | None:
-        """Which requests for transactions of consumer groups it does not have (KIP-447, before
-        2.5), with what it speaks like; None where it has all.
+        """Return the missing requests for transactions of consumer groups (KIP-447, before 2.5),
+        with the broker's release; None if it has all.
         """
         lacks = [
             f"{name} {need}"
@@ -61,17 +59,18 @@ class BrokerVersion:
 
     @property
     def verifies(self) -> bool:
-        """Whether its leaders ask the coordinator before they append to a transaction (KIP-890,
-        part 1; since 3.6).
+        """Return whether its leaders verify transactions with the coordinator before they append
+        (KIP-890, part 1; since 3.6).
         """
         return self.apis.get(ADD_PARTITIONS_TO_TXN, -1) >= _VERIFIES
 
 
 def bounds_min_in_sync(brokers: Iterable[BrokerVersion]) -> bool:
-    """Whether the brokers take ``min.insync.replicas`` for no more than there are replicas
+    """Return whether the brokers take ``min.insync.replicas`` for at most the number of replicas
     (KAFKA-15583, since 3.7).
 
-    Older ones refuse every write with ``acks=all`` to a topic that wants more in sync than it has.
+    Older brokers refuse every write with ``acks=all`` to a topic that requires more replicas in
+    sync than it has.
     """
     return all(broker.release >= (3, 7) for broker in brokers)
 
@@ -89,7 +88,7 @@ class ReaderGroup:
     (KIP-932) or streams.
 
     ``committed`` are the offsets that it committed; those of a share group are not read.
-    ``problem`` is why it could not be looked at.
+    ``problem`` is why it could not be described.
     """
 
     id: str
@@ -102,20 +101,20 @@ class ReaderGroup:
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that it reads or has read."""
-        committed = frozenset(place.topic for place in self.committed)
+        """Return the topics that it reads or has read."""
+        committed = frozenset(partition.topic for partition in self.committed)
         return committed.union(*(member.topics for member in self.members))
 
     @property
     def active(self) -> bool:
-        """Whether it has members now, so that its offsets cannot be set from outside."""
+        """Return whether it has members, so that its offsets cannot be changed by others."""
         return has_members(self.state)
 
 
 @dataclass(frozen=True)
 class ReaderGroups:
-    """The groups that this principal may see; ``complete`` where it may see all. ``problems`` are
-    silent brokers'.
+    """The groups that this principal may see; ``complete`` if it may see all. ``problems`` are
+    those of brokers that do not respond.
     """
 
     groups: tuple[ReaderGroup, ...] = ()

@@ -1,9 +1,8 @@
-"""How record batches are compressed, in the framings that Kafka's Java client writes, and what they
-were; by Arrow's codecs.
+"""Compresses and decompresses record batches, in the framings of Kafka's Java client, by Arrow's
+codecs.
 
-Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of 64 KiB blocks that
-do not depend on each other: Java refuses the linked blocks that Arrow's own frames have from the
-second one on.
+Snappy has blocks of 32 KiB in the stream of snappy-java. LZ4 is an LZ4 frame of independent blocks
+of 64 KiB: Java refuses the linked blocks of Arrow's own frames.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ two bytes.
 _LZ4_BLOCK = 64 * 1024
 _LZ4_END = b"\0\0\0\0"
 _GZIP_LEVEL = 6
-"""What ``compression.gzip.level`` is in Kafka's producer; Python's own is 9, at half the speed."""
+"""The default of ``compression.gzip.level`` in Kafka's producer; Python's is 9, at half the speed.
+"""
 _STORED = 0x80000000
 """The bit in the length of a block that is as it was, because compression would only make it
 longer.
@@ -35,17 +35,17 @@ longer.
 
 
 def compressed(parts: Sequence[Any], codec: str) -> Sequence[Any]:
-    """``parts`` one behind the other, compressed; as they are for ``none``."""
+    """Return ``parts`` joined and compressed; unchanged for ``none``."""
     if codec == "none":
         return parts
-    whole = b"".join(parts)
+    data = b"".join(parts)
     if codec == "gzip":
-        return [gzip.compress(whole, _GZIP_LEVEL)]
+        return [gzip.compress(data, _GZIP_LEVEL)]
     if codec == "snappy":
-        return [_SNAPPY_HEAD, *_snappy(whole)]
+        return [_SNAPPY_HEAD, *_snappy(data)]
     if codec == "lz4":
-        return [_LZ4_HEAD, *_lz4(whole), _LZ4_END]
-    return [_packed(whole, codec)]
+        return [_LZ4_HEAD, *_lz4(data), _LZ4_END]
+    return [_packed(data, codec)]
 
 
 def _snappy(whole: bytes) -> Iterator[bytes]:
@@ -72,9 +72,7 @@ def _packed(block: bytes, codec: str) -> bytes:
 
 
 def unpacked(packed: bytes, codec: int) -> bytes:
-    """The records in ``packed``. Raises ``ValueError`` and ``OSError`` for what is not of that
-    codec.
-    """
+    """Return the records in ``packed``. Raises ``ValueError`` and ``OSError`` for invalid bytes."""
     import pyarrow as pa
 
     name = NAMES.get(codec, "none")
@@ -95,7 +93,7 @@ def unpacked(packed: bytes, codec: int) -> bytes:
 
 
 def _unsnapped(block: bytes) -> bytes:
-    """Snappy's block format begins with the length of what it holds, seven bits to a byte."""
+    """Return the content of a block of Snappy, which begins with its length, seven bits to a byte."""
     import pyarrow as pa
 
     size = at = 0

@@ -1,5 +1,5 @@
-"""What members of a consumer group tell each other, decoded: enough to know a Kafka Streams process
-and its release.
+"""Decodes the metadata of members of a consumer group, which shows processes of Kafka Streams and
+their release.
 
 Source: ``ConsumerProtocolSubscription``, ``ConsumerProtocolAssignment`` and
 ``SubscriptionInfoData`` of Apache Kafka. Streams puts its process id, its ``application.server``
@@ -33,9 +33,7 @@ _RELEASES = {
 
 @dataclass(frozen=True)
 class StreamsMember:
-    """What a thread of Kafka Streams says of itself: its ``process``, the newest protocol it knows,
-    its ``server``.
-    """
+    """A thread of Kafka Streams: its ``process``, the newest protocol it supports, its ``server``."""
 
     process: str
     protocol: int
@@ -70,7 +68,7 @@ class ClientGroup:
 
 
 def release_of(protocol: int) -> str:
-    """The releases of Kafka Streams that speak this version of its protocol."""
+    """Return the releases of Kafka Streams that speak this version of its protocol."""
     if protocol > max(_RELEASES):
         return "4.4 or newer"
     return _RELEASES.get(protocol, "2.3 or older")
@@ -81,7 +79,9 @@ def first_release_of(protocol: int) -> str:
 
 
 def streams_member(subscription: bytes) -> StreamsMember | None:
-    """The Streams part of a subscription, None where there is none, or none that can be read."""
+    """Return the Streams part of a subscription, None where there is none, or none that can be
+    read.
+    """
     try:
         return _streams_member(_user_data(subscription))
     except ValueError:
@@ -89,7 +89,7 @@ def streams_member(subscription: bytes) -> StreamsMember | None:
 
 
 def assigned_partitions(assignment: bytes) -> frozenset[TopicPartition]:
-    """The partitions in a member's assignment; none where it is empty or cannot be read."""
+    """Return the partitions in a member's assignment; none where it is empty or cannot be read."""
     found: set[TopicPartition] = set()
     reader = FieldReader(assignment)
     try:

@@ -1,5 +1,5 @@
-"""What a copy takes from a topic: batches as they were fetched, opened where that cannot be
-avoided. Pure.
+"""The records that a copy takes from a topic: batches as they were fetched, opened only if
+necessary. Pure.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Encode = Callable[[ProducerState], list[bytes | memoryview]]
 
 @dataclass(frozen=True, slots=True)
 class SentBatch:
-    """A batch for a topic: how many records it has, the first one's number among those that it was
-    made of, and its bytes. ``unopened``: it is the fetched one but for its header.
+    """A batch for a topic: the number of its records, the number of the first one among those that
+    were copied, and its bytes. ``unopened``: it is the fetched batch with another header.
     """
 
     records: int
@@ -44,8 +44,8 @@ class SentBatch:
 
 @dataclass(frozen=True, slots=True)
 class CopiedRecords:
-    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; as ``rows``
-    where it was opened, and with it those that follow it, ``batches`` in all.
+    """The records of a fetched ``batch`` in ``data`` that are copied to ``partition``; ``rows`` if
+    it was opened, also of the batches after it, ``batches`` in all.
     """
 
     partition: int
@@ -61,7 +61,7 @@ class CopiedRecords:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept until it is sent: of opened records before compression."""
+        """Return the bytes that are kept until it is sent: of opened records before compression."""
         if self.rows is None or not self.batch.attributes & CODEC:
             return self.together or self.batch.end - self.batch.start
         return int(self.rows.data.nbytes)
@@ -71,12 +71,12 @@ class CopiedRecords:
         return self.batch.next_offset - 1 if self.rows is None else int(self.rows.offsets[-1])
 
     def offset_of(self, record: int) -> int:
-        """The offset of a record by its number among these."""
+        """Return the offset of a record by its number among these."""
         return self.batch.offset + record if self.rows is None else int(self.rows.offsets[record])
 
     def sent_to(self, target: TargetTopic) -> list[SentBatch]:
-        """The batches for a topic: the fetched one where that fits it, else its records in new
-        ones.
+        """Return the batches for a topic: the fetched one if the topic accepts it, else its records
+        in new ones.
         """
         if self.rows is None and fits(self.batch, target):
             return [
@@ -92,8 +92,8 @@ class CopiedRecords:
             if self.rows is None
             else self.rows
         )
-        own = "none" if self.batch.is_old else codec_of(self.batch)
-        codec = target.codec or own
+        used = "none" if self.batch.is_old else codec_of(self.batch)
+        codec = target.codec or used
         known = codec if codec in CODECS else "none"
         return [
             SentBatch(len(each), each.start, partial(each.encode, codec=known), unopened=False)
@@ -104,8 +104,9 @@ class CopiedRecords:
 def copied_records(
     partition: int, data: Any, batches: Sequence[BatchAt], wanted: int, together: bool = False
 ) -> Iterator[CopiedRecords]:
-    """What of fetched ``batches`` lies at or behind the offset ``wanted``, batch by batch; small
-    ones in a row ``together``. Raises ``ValueError`` and ``OSError`` for bytes that are no records.
+    """Yield the records of fetched ``batches`` at or after the offset ``wanted``, batch by batch;
+    with ``together`` consecutive small ones in one. Raises ``ValueError`` and ``OSError`` for
+    invalid records.
     """
     small = _SmallBatches(partition, data)
     for batch in batches:
@@ -135,7 +136,7 @@ def copied_records(
 
 
 class _SmallBatches:
-    """Batches in a row that become one."""
+    """Consecutive batches that become one."""
 
     def __init__(self, partition: int, data: Any):
         self._partition, self._data = partition, data
@@ -150,8 +151,8 @@ class _SmallBatches:
         return len(self.batches) >= MOST_TOGETHER or self._size >= BYTES_TOGETHER
 
     def opened(self, batch: BatchAt) -> bytes | None:
-        """The records of a small batch without their codec, none of them where they have none; None
-        for a large one.
+        """Return the decompressed records of a small batch, nothing if they are not compressed;
+        None for a large batch.
         """
         codec, size = batch.attributes & CODEC, batch.end - batch.start
         if size > self._most.get(codec, 0):
@@ -169,7 +170,7 @@ class _SmallBatches:
         self._size += len(raw) or batch.end - batch.start
 
     def put_together(self) -> CopiedRecords:
-        """What was added as one, after which the next ones are."""
+        """Return the batches that were added as one, and begin the next."""
         found, raw, size = self.batches, self._raw, self._size
         self._begin()
         if len(found) == 1:

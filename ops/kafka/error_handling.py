@@ -1,5 +1,5 @@
-"""What the answers of transaction requests mean, as tables from error codes: the only place that
-knows them.
+"""The meaning of error codes in responses to transaction requests, as tables; no other module
+interprets them.
 
 Sources: the responses' own lists in ``org.apache.kafka.common.requests``,
 ``TransactionCoordinator`` (how the failure to write the transaction log is mapped), and the admin
@@ -19,7 +19,7 @@ from connectctl.ops.kafka.visibility import grant, not_authorized
 
 
 class Code(IntEnum):
-    """Kafka's error codes as far as these requests can return them, by Kafka's names; ours are
+    """Kafka's error codes in responses to these requests, by Kafka's names; connectctl's own are
     below -100.
     """
 
@@ -77,7 +77,7 @@ class Code(IntEnum):
 
 
 def name_of(code: int) -> str:
-    """The name of ``code`` for scripts."""
+    """Return the name of ``code`` for scripts."""
     try:
         return Code(code).name
     except ValueError:
@@ -87,11 +87,13 @@ def name_of(code: int) -> str:
 class ErrorAction(StrEnum):
     DONE = "done"
     RETRY = "again"
-    """Nothing was done, or only what was asked and is not finished; ask again after a pause."""
+    """Nothing was done, or the request is not completed; repeat it after a pause."""
     REDISCOVER = "moved"
     """Another broker is responsible; look it up, then ask again."""
     UNKNOWN_OUTCOME = "doubt"
-    """It may have been done. Look before asking again, because asking again costs an epoch."""
+    """It may have been done. Describe the transaction before repeating the request, which costs an
+    epoch.
+    """
     ABSENT = "absent"
     """There is nothing of that name."""
     FAIL = "give up"
@@ -99,9 +101,9 @@ class ErrorAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorVerdict:
-    """What an answer means: the move, what happened in words, and what a person can do about it.
+    """The meaning of an error code: the action, what happened, and what the user can do about it.
 
-    ``right`` is the one whose absence the answer reports; None where it reports something else.
+    ``right`` is the missing one that the response reports; None if it reports something else.
     """
 
     move: ErrorAction
@@ -278,19 +280,18 @@ coordinator.
 
 
 def verdict(table: dict[Code, ErrorVerdict], code: int, name: str = "") -> ErrorVerdict:
-    """What ``code`` means by ``table``; a code that is not in it ends the matter.
+    """Return the meaning of ``code`` by ``table``; a code that is not in it is final.
 
-    ``name`` is that of the transactional id or of the topic, so that a missing right is named in
-    full.
+    ``name`` is that of the transactional id or of the topic, for the message about a missing right.
     """
     try:
-        said = table[Code(code)]
+        found = table[Code(code)]
     except (ValueError, KeyError):
         return _fail(f"the broker returned the unexpected error {name_of(code)}", _NEVER)
-    if said.right is None or not name:
-        return said
-    right = said.right if said.right.name else replace(said.right, name=name)
-    return replace(said, meaning=f"{right} is missing", advice=grant(right), right=right)
+    if found.right is None or not name:
+        return found
+    right = found.right if found.right.name else replace(found.right, name=name)
+    return replace(found, meaning=f"{right} is missing", advice=grant(right), right=right)
 
 
 def failure(what: str, said: ErrorVerdict, code: Code) -> ConnectctlError:

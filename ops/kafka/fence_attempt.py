@@ -1,11 +1,11 @@
-"""One transactional id on its way to being fenced: what each answer and each look makes of it.
+"""The fencing of one transactional id: the next action after each response and each description.
 Pure.
 
-InitProducerId may be sent again only where that can help, and only so often: every time the
-coordinator accepts it, an epoch is used up, and brokers have been left with ids that could no
-longer be fenced (KAFKA-9666). So an id whose first answer was not final is looked at
-(DescribeTransactions) before it is asked again, and not asked while the coordinator is ending its
-transaction.
+InitProducerId may be repeated only where that can help, and only a few times: every request that
+the coordinator accepts uses up an epoch, and brokers have been left with ids that could no longer
+be fenced (KAFKA-9666). After a response that is not final, the id is therefore described
+(DescribeTransactions) before the request is repeated, and it is not repeated while the coordinator
+ends the transaction.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from connectctl.ops.kafka.error_handling import (
 from connectctl.ops.kafka.transactions import ABORTING, ENDING, Transaction
 
 MOST_EPOCHS = 6
-"""How many requests for one id may have used up an epoch before it is given up: of 32,767 there
-are.
-"""
+"""The maximum number of requests for one id that may have used up an epoch, of 32,767."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +41,10 @@ class InitProducerIdResponse:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an id is not fenced: a stable ``code`` for scripts, and what happened with what to do in
-    ``message``.
+    """Why an id is not fenced: a stable ``code`` for scripts, and a ``message`` with the reason and
+    the next step.
 
-    ``right`` is the missing one, where brokers refuse the request.
+    ``right`` is the missing one, if brokers refuse the request.
     """
 
     code: str
@@ -67,12 +65,12 @@ NO_ANSWER = Problem("failed", "no answer came")
 
 @dataclass(frozen=True, slots=True)
 class FenceAttempt:
-    """An id that is not done. ``seen`` is the coordinator's last known state, None where it knew
-    none.
+    """The fencing of an id that is not completed. ``seen`` is the coordinator's last known state,
+    or None.
 
-    ``epochs`` counts requests that may have cost an epoch; ``doubt`` says that the last one may
-    have been performed; ``aborting`` that an open transaction was seen being aborted; ``last`` is
-    the last answer's verdict.
+    ``epochs`` counts requests that may have cost an epoch. With ``doubt`` the last one may have
+    been performed; with ``aborting`` an open transaction is being aborted; ``last`` is the meaning
+    of the last response.
     """
 
     seen: Transaction | None
@@ -85,7 +83,7 @@ class FenceAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Fenced:
-    """Done: who holds the id now, and whether an open transaction was aborted for it."""
+    """The id is fenced: its owner, and whether an open transaction was aborted for it."""
 
     producer_id: int
     epoch: int
@@ -95,25 +93,29 @@ class Fenced:
 def after_answer(
     attempt: FenceAttempt, answer: InitProducerIdResponse, id: str = ""
 ) -> FenceAttempt | Fenced | Problem:
-    """What an answer to InitProducerId (or to the look-up before it) makes of ``id``."""
-    said = verdict(LOOKUP if answer.lookup else FENCE, answer.code, id)
-    if said.move is ErrorAction.DONE:
+    """Return the state of ``id`` after a response to InitProducerId, or to the search for its
+    coordinator.
+    """
+    meaning = verdict(LOOKUP if answer.lookup else FENCE, answer.code, id)
+    if meaning.move is ErrorAction.DONE:
         return Fenced(answer.producer_id, answer.epoch, attempt.aborting)
-    if said.move is ErrorAction.FAIL:
-        return problem(answer.code, said)
-    doubt = said.move is ErrorAction.UNKNOWN_OUTCOME
+    if meaning.move is ErrorAction.FAIL:
+        return problem(answer.code, meaning)
+    doubt = meaning.move is ErrorAction.UNKNOWN_OUTCOME
     was_open = attempt.seen is not None and attempt.seen.state == "Ongoing"
     costs = doubt or (
         answer.code is Code.CONCURRENT_TRANSACTIONS and (was_open or attempt.seen is None)
     )
-    return replace(attempt, epochs=attempt.epochs + costs, doubt=doubt, last=said, code=answer.code)
+    return replace(
+        attempt, epochs=attempt.epochs + costs, doubt=doubt, last=meaning, code=answer.code
+    )
 
 
 def after_describe(
     attempt: FenceAttempt, found: Transaction | Code
 ) -> tuple[bool, FenceAttempt | Fenced | Problem]:
-    """``(ask now, what is known)`` after looking at an id again. What cannot be seen is asked again
-    all the same.
+    """Return whether to repeat InitProducerId now, and the state of the id after its description.
+    An id that may not be described is fenced without it.
     """
     if isinstance(found, Code):
         return _ask(attempt)
@@ -136,9 +138,9 @@ def after_describe(
 def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
     if attempt.epochs < MOST_EPOCHS:
         return True, attempt
-    said = attempt.last.meaning if attempt.last else "it is not fenced"
+    reason = attempt.last.meaning if attempt.last else "it is not fenced"
     message = (
-        f"Stopped after {attempt.epochs} requests that may each have used up an epoch: {said}."
+        f"Stopped after {attempt.epochs} requests that may each have used up an epoch: {reason}."
     )
     return False, Problem(
         "epoch-guard", f"{message} Check the coordinator before fencing it again."
@@ -146,7 +148,7 @@ def _ask(attempt: FenceAttempt) -> tuple[bool, FenceAttempt | Problem]:
 
 
 def problem(code: Code, said: ErrorVerdict) -> Problem:
-    """Why an id is not fenced, in words."""
+    """Return why an id is not fenced."""
     meaning = (
         f"Not authorized: {said.meaning}"
         if said.right
@@ -156,10 +158,10 @@ def problem(code: Code, said: ErrorVerdict) -> Problem:
 
 
 def out_of_time(attempt: FenceAttempt, seconds: float) -> Problem:
-    """The problem of an id that is not done when the time is over."""
-    said = attempt.last or ErrorVerdict(ErrorAction.RETRY, "no answer came")
-    advice = f" {said.advice}" if said.advice else " Try a longer --timeout."
+    """Return the problem of an id that is not fenced when the time is over."""
+    last = attempt.last or ErrorVerdict(ErrorAction.RETRY, "no answer came")
+    advice = f" {last.advice}" if last.advice else " Try a longer --timeout."
     return Problem(
         "timed-out",
-        f"Not fenced within {seconds:g} s: {said.meaning} ({attempt.code.name}).{advice}",
+        f"Not fenced within {seconds:g} s: {last.meaning} ({attempt.code.name}).{advice}",
     )

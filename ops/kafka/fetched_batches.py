@@ -1,8 +1,7 @@
-"""Which batches of a Fetch response are committed, as the response's index of aborted transactions
-has it. Pure.
+"""The committed batches of a Fetch response, by the response's index of aborted transactions. Pure.
 
-From an aborted transaction's first offset on the batches of its producer are passed over, up to its
-marker, as a consumer with read_committed does it. Layout: ``DefaultRecordBatch`` of Kafka's
+From the first offset of an aborted transaction on, the batches of its producer are skipped up to
+its marker, as a consumer with read_committed does. Layout: ``DefaultRecordBatch`` of Kafka's
 clients.
 """
 
@@ -21,12 +20,12 @@ from connectctl.ops.kafka.batch_headers import (
 )
 
 CODEC = 0x07
-"""The bits of a batch's attributes that tell how it is compressed."""
+"""The bits of a batch's attributes for its compression."""
 MAGIC_AT = 16
-"""Where the byte lies, in every format, that tells the format."""
+"""The position of the byte for the format, the same in every format."""
 _BASE, _EPOCH, _MAGIC, _CHECKSUM, _ATTRIBUTES, _DELTA, _PRODUCER, _COUNT = 0, 2, 3, 4, 5, 6, 9, 12
 CHECKED_AT = 21
-"""Where the bytes of a batch begin that its checksum is of."""
+"""The position of the first byte of a batch that its checksum covers."""
 
 
 class BatchAt(NamedTuple):
@@ -43,38 +42,38 @@ class BatchAt(NamedTuple):
 
     @property
     def offset(self) -> int:
-        """The offset that its header tells: of its first record, of old formats the last one's."""
+        """Return the offset in its header: of its first record, in old formats of its last one."""
         base: int = self.fields[_BASE]
         return base
 
     @property
     def next_offset(self) -> int:
         fields = self.fields
-        behind: int = fields[_BASE] + 1 + (fields[_DELTA] if fields[_MAGIC] >= 2 else 0)
-        return behind
+        after: int = fields[_BASE] + 1 + (fields[_DELTA] if fields[_MAGIC] >= 2 else 0)
+        return after
 
     @property
     def is_old(self) -> bool:
-        """Whether its format is one of before Kafka 0.11."""
+        """Return whether its format is older than Kafka 0.11."""
         return bool(self.fields[_MAGIC] < 2)
 
     @property
     def records(self) -> int:
-        """How many records it has; compaction may have left fewer than it has offsets."""
+        """Return the number of its records; after compaction, fewer than its offsets."""
         return int(self.fields[_COUNT])
 
     @property
     def attributes(self) -> int:
-        """Codec, type of timestamps, and whether it is of a transaction, a control batch, or has a
-        delete horizon.
+        """Return its attributes: codec, type of timestamps, whether it is transactional, a control
+        batch, or has a delete horizon.
         """
         return int(self.fields[_ATTRIBUTES])
 
 
 def check(data: Any, batch: BatchAt) -> None:
-    """Raises ``ValueError`` where ``batch`` in ``data``, of a format since 0.11, is not what its
-    checksum is of: its bytes changed on a broker's disk or on the way. Java's consumers look at
-    that, too (``check.crcs``).
+    """Raise ``ValueError`` if ``batch`` in ``data``, of a format since 0.11, does not match its
+    checksum: its bytes changed on a broker's disk or on the way. Java's consumers check this, too
+    (``check.crcs``).
     """
     from crc32c import crc32c
 
@@ -87,11 +86,11 @@ def check(data: Any, batch: BatchAt) -> None:
 class CommittedBatches:
     """The batches with committed records among the first ``left`` bytes of ``data``. ``aborted``
     are the producers and first offsets of transactions. With ``old`` those of formats before 0.11
-    are given, too; else the first of them is the end.
+    are included; else the iteration ends at the first of them.
 
-    ``next_offset`` is where the log continues behind what was gone through, None for nothing, and
-    ``epoch`` the leader epoch of the last of it, -1 where it has none; ``is_old``: its end was a
-    batch of an old format.
+    ``next_offset`` is the offset after the last batch that was read, None if there was none, and
+    ``epoch`` its leader epoch, or -1. With ``is_old`` the iteration ended at a batch of an old
+    format.
     """
 
     def __init__(
@@ -104,8 +103,10 @@ class CommittedBatches:
         self.is_old = False
 
     def __iter__(self) -> Iterator[BatchAt]:
-        """The last batch of a response may be cut off, and will come again."""
-        at, gone = 0, set[int]()
+        """Yield the batches with committed records. The last batch of a response may be cut off; it
+        is returned again by the next request.
+        """
+        at, aborted_producers = 0, set[int]()
         while self._left - at > MAGIC_AT:
             base, length = LENGTH.unpack_from(self._data, at)
             end, magic = at + LENGTH.size + length, int(self._data[at + MAGIC_AT])
@@ -119,11 +120,11 @@ class CommittedBatches:
                 yield found
                 continue
             while self._aborted and self._aborted[-1][1] < found.next_offset:
-                gone.add(self._aborted.pop()[0])
+                aborted_producers.add(self._aborted.pop()[0])
             producer = found.fields[_PRODUCER]
             if found.attributes & CONTROL:
                 body = bytes(self._data[found.start + HEADER.size : end])
-                if producer in gone and marker_of(fields, body).outcome == ABORT:
-                    gone.discard(producer)
-            elif producer not in gone or not found.attributes & TRANSACTIONAL:
+                if producer in aborted_producers and marker_of(fields, body).outcome == ABORT:
+                    aborted_producers.discard(producer)
+            elif producer not in aborted_producers or not found.attributes & TRANSACTIONAL:
                 yield found

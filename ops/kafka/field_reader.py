@@ -16,5 +16,5 @@ class FieldReader:
         return self._data[self._at - size : self._at]
 
     def number(self, size: int) -> int:
-        """A signed number of ``size`` bytes."""
+        """Return a signed number of ``size`` bytes."""
         return int.from_bytes(self.take(size), "big", signed=True)

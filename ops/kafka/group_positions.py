@@ -1,6 +1,5 @@
-"""The committed offsets of a consumer group, with what is unknown told apart from what was never
-committed, and who commits them in a transaction: what the group's coordinator checks it by
-(KIP-447).
+"""The committed offsets of a consumer group, which distinguish unknown ones from missing ones, and
+the member that commits them in a transaction: the group's coordinator verifies it (KIP-447).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """What a consumer group has committed for a partition: the ``offset`` of the next record, the
-    leader epoch of the last one where it is known, and metadata.
+    """An offset that a consumer group has committed for a partition: the ``offset`` of the next
+    record, the leader epoch of the last one if it is known, and metadata.
     """
 
     offset: int
@@ -25,8 +24,8 @@ class GroupOffset:
 
 @dataclass(frozen=True)
 class GroupMembership:
-    """A member of ``group`` as it is now. With the protocol of KIP-848 the generation is the
-    member's epoch. ``instance_id`` is ``group.instance.id``, None for a dynamic member.
+    """A current member of ``group``. With the protocol of KIP-848 the generation is the member's
+    epoch. ``instance_id`` is ``group.instance.id``, None for a dynamic member.
     """
 
     group: str
@@ -36,8 +35,8 @@ class GroupMembership:
 
 
 def next_offsets(messages: Iterable[Any]) -> dict[TopicPartition, GroupOffset]:
-    """The offset behind the last of ``messages``, which are librdkafka's, of each partition, with
-    its leader epoch.
+    """Return for each partition the offset after the last of ``messages``, which are librdkafka's,
+    with its leader epoch.
     """
     last = {TopicPartition(message.topic(), message.partition()): message for message in messages}
     found = {}
@@ -51,8 +50,8 @@ def next_offsets(messages: Iterable[Any]) -> dict[TopicPartition, GroupOffset]:
 
 @dataclass(frozen=True)
 class GroupPositions:
-    """What a group has committed by topic and partition. ``unknown`` says why, where that could not
-    be read; what is in neither has no committed offset.
+    """The committed offsets of a group by topic and partition. ``unknown`` has the reason why an
+    offset could not be read; a partition in neither has no committed offset.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)

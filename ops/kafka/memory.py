@@ -22,26 +22,26 @@ def available() -> int | None:
     """Return the bytes that are available to this process; None if neither the machine nor its
     container reports them.
     """
-    found = [left for left in (_of_machine(), _of_container()) if left is not None]
+    found = [each for each in (_of_machine(), _of_container()) if each is not None]
     return min(found, default=None)
 
 
 def holds(keys: int) -> bool:
     """Return ``True`` unless so many ``keys`` are known to need more than the available memory."""
-    left = available()
-    return left is None or keys * (READ_BYTES + WORK_BYTES) <= left
+    free = available()
+    return free is None or keys * (READ_BYTES + WORK_BYTES) <= free
 
 
 def check(keys: int, source: str, work: int = WORK_BYTES) -> None:
     """Raise ``ConnectctlError`` if memory does not hold the ``work`` on each of ``keys``, read of
     ``source`` up to now.
     """
-    left = available()
-    if left is None or keys * work <= left:
+    free = available()
+    if free is None or keys * work <= free:
         return
     raise ConnectctlError(
         f"Memory does not hold {source}",
-        why=f"it holds {keys:,} keys with {left / _MEGABYTE:,.0f} MB left, and there are more",
+        why=f"it holds {keys:,} keys with {free / _MEGABYTE:,.0f} MB left, and there are more",
         next_step="Name connectors: only their keys are held. Or add --engine spark, which "
         "backup, diff, merge and restore take: Spark needs 2.5 GB, Java, and pip "
         "install 'connectctl[spark]'.",

@@ -1,10 +1,9 @@
-"""Whether a principal is allowed to see every name of a kind, proven without knowing who the
-principal is.
+"""Whether a principal may see every name of a resource type, proven without knowing the principal.
 
-An authorizer that decides by ACLs alone decides on a name by the patterns that cover it. All names
-that the same patterns cover are decided alike, so that one name for each set of patterns stands for
-all of them: where each of these may be described, every name may, unlisted ones included.
-(``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290.)
+An authorizer that decides by ACLs alone decides on a name by the patterns that match it. Names that
+the same patterns match are decided alike. So one name for each set of patterns stands for all of
+them: if each of these may be described, every name may, unlisted ones included
+(``StandardAuthorizer``; ``patternType=PREFIXED``, KIP-290).
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ from connectctl.ops.kafka.acls import ANY, Binding, Operation, Pattern, Resource
 from connectctl.ops.kafka.visibility import Gap, Reason
 
 NAMED = 5
-"""How many missing rights are told one by one."""
+"""The number of missing rights that are named one by one."""
 
 
 def samples(
     bindings: Iterable[Binding], resource: Resource, prefixes: Sequence[str], token: str
 ) -> dict[str, Right]:
-    """A name for each way in which names that begin with one of ``prefixes`` may be decided, and
-    the right to see them.
+    """Return a name for each way in which names that begin with one of ``prefixes`` may be decided,
+    and the right to see them.
 
-    No ``prefixes``: all names. ``token`` is text that no pattern has: it is what follows a pattern
+    Without ``prefixes``: of all names. ``token`` is text that no pattern has, and follows a pattern
     in such a name.
     """
-    wanted = tuple(prefixes) or ("",)
-    found = {p + token: Right(Operation.DESCRIBE, resource, p or ANY, bool(p)) for p in wanted}
+    starts = tuple(prefixes) or ("",)
+    found = {p + token: Right(Operation.DESCRIBE, resource, p or ANY, bool(p)) for p in starts}
     for binding in bindings:
         if binding.resource is not resource or (
             binding.pattern is Pattern.LITERAL and binding.name == ANY
         ):
             continue
-        if binding.name.startswith(wanted):
+        if binding.name.startswith(starts):
             prefixed = binding.pattern is Pattern.PREFIXED
             name = binding.name + token if prefixed else binding.name
             found.setdefault(name, Right(Operation.DESCRIBE, resource, binding.name, prefixed))
@@ -44,7 +43,7 @@ def samples(
 def hidden_gaps(
     subject: str, resource: Resource, asked: Mapping[str, Right], hidden: Iterable[str]
 ) -> list[Gap]:
-    """What is missing where the names ``hidden`` of those that were ``asked`` about may not be
+    """Return the gaps for the names ``hidden``, of those that were ``asked`` for, which may not be
     described.
     """
     rights = list(dict.fromkeys(asked[name] for name in hidden))

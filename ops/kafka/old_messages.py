@@ -1,8 +1,8 @@
-"""Messages of the formats of before Kafka 0.11 (magic 0 and 1) as records of today's, for what is
-opened anyway. Pure.
+"""Messages of the formats before Kafka 0.11 (magic 0 and 1) as records of the current format. Pure.
 
-A compressed one holds others as its value: their offsets are relative to the last one's with magic
-1, absolute with 0. Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's clients.
+The value of a compressed message has others: their offsets are relative to the last one's with
+magic 1, absolute with 0. Layout: ``LegacyRecord`` and ``AbstractLegacyRecordBatch`` of Kafka's
+clients.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class OldMessage(NamedTuple):
 
 
 def opened_old(data: Any, batch: BatchAt, wanted: int) -> Columns:
-    """The records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises ``ValueError`` for
-    what is none.
+    """Return the records of ``batch`` in ``data`` from the offset ``wanted`` on. Raises
+    ``ValueError`` for invalid messages.
     """
     import numpy as np
 
@@ -57,17 +57,17 @@ def _messages(raw: bytes) -> Iterator[OldMessage]:
     at = 0
     while at < len(raw):
         offset, size, checksum, magic, attributes = _HEAD.unpack_from(raw, at)
-        end, place, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
+        end, position, time = at + LENGTH.size + size, at + _HEAD.size, NO_TIME
         if crc32(memoryview(raw)[at + MAGIC_AT : end]) != checksum:
             raise Garbled(
                 f"the checksum of the message at offset {offset:,} does not match its bytes"
             )
         if magic:
-            (time,) = _TIME.unpack_from(raw, place)
-            place += _TIME.size
-        key, place = _bytes(raw, place)
-        value, place = _bytes(raw, place)
-        if place != end:
+            (time,) = _TIME.unpack_from(raw, position)
+            position += _TIME.size
+        key, position = _bytes(raw, position)
+        value, position = _bytes(raw, position)
+        if position != end:
             raise Garbled("a message does not have the length that it declares")
         at = end
         if not attributes & CODEC or value is None:

@@ -1,5 +1,5 @@
-"""On which partition Java's producer puts a key (``BuiltInPartitioner``, murmur2), and Kafka the
-coordinator of an id.
+"""The partition that Java's producer chooses for a key (``BuiltInPartitioner``, murmur2), and Kafka
+for the coordinator of an id.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def _words(count: int) -> struct.Struct:
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` gives the same
-    bits, signed).
+    """Return Kafka's 32-bit murmur2 of ``data``, as an unsigned number (``Utils.murmur2`` returns
+    the same bits, signed).
     """
     length = len(data)
     h = 0x9747B28C ^ length
-    whole = length >> 2
-    h = reduce(_mixed, _words(whole).unpack_from(data), h)
-    tail = data[whole << 2 :]
+    words = length >> 2
+    h = reduce(_mixed, _words(words).unpack_from(data), h)
+    tail = data[words << 2 :]
     if tail:
         h ^= int.from_bytes(tail, "little")
         h = (h * _M) & _MASK
@@ -39,7 +39,7 @@ def murmur2(data: bytes) -> int:
 
 
 def _mixed(h: int, k: int) -> int:
-    """The hash ``h`` with one more word."""
+    """Return the hash ``h`` with one more word."""
     k = (k * _M) & _MASK
     return ((h * _M) & _MASK) ^ (((k ^ (k >> 24)) * _M) & _MASK)
 
@@ -55,7 +55,9 @@ _TOGETHER = 4096
 
 
 def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
-    """``java_partition`` of each of ``keys``: of many some ten times as fast, and without NumPy."""
+    """Return ``java_partition`` of each of ``keys``: many keys some ten times as fast, and without
+    NumPy.
+    """
     found = [0] * len(keys)
     length_of = list(map(len, keys)).__getitem__
     by_length = sorted(range(len(keys)), key=length_of)
@@ -71,8 +73,8 @@ def partitions_of(keys: Sequence[bytes], partitions: int) -> list[int]:
 
 
 def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
-    """``murmur2`` of keys of one length, with all of them in one number: 64 bits for each, of which
-    it uses the lower half.
+    """Return ``murmur2`` of keys of one length, with all of them in one number: 64 bits for each,
+    of which it uses the lower half.
 
     A product of two numbers of 32 bits fits; what a shift takes over from the neighbour is cut off.
     """
@@ -102,14 +104,14 @@ def _murmur2s(keys: Sequence[bytes]) -> Sequence[int]:
 
 @lru_cache(maxsize=16)
 def _lanes(count: int) -> tuple[int, int]:
-    """A one in each lane, and all bits of the lower half of each."""
+    """Return a number with a one in each lane, and one with all bits of the lower half of each."""
     ones = int.from_bytes(array("Q", [1]) * count, sys.byteorder)
     return ones, ones * _MASK
 
 
 def java_partitions(keys: Any, partitions: int) -> Any:
-    """``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers; of a null
-    it means nothing.
+    """Return ``java_partition`` of each of Arrow's binary ``keys``, as a NumPy array of numbers;
+    that of a null is undefined.
     """
     import numpy as np
     import pyarrow as pa
@@ -135,8 +137,8 @@ def java_partitions(keys: Any, partitions: int) -> Any:
 
 
 def stable_order(numbers: Any, count: int) -> Any:
-    """The rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one number
-    stay in their order.
+    """Return the rows of NumPy's ``numbers``, all below ``count``, ordered by them: those of one
+    number stay in their order.
     """
     import numpy as np
 
@@ -145,7 +147,7 @@ def stable_order(numbers: Any, count: int) -> Any:
 
 
 def _little_endian(text: Any, starts: Any, size: int) -> Any:
-    """The unsigned numbers of ``size`` bytes that begin at ``starts``."""
+    """Return the unsigned numbers of ``size`` bytes that begin at ``starts``."""
     import numpy as np
 
     number = np.zeros(len(starts), np.uint32)
@@ -155,7 +157,7 @@ def _little_endian(text: Any, starts: Any, size: int) -> Any:
 
 
 def java_hash(text: str) -> int:
-    """``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
+    """Return ``String.hashCode`` of Java: over UTF-16 units, 32 bits, signed."""
     # The ids of a connector's tasks have all but their last characters in common.
     head, dash, tail = text.rpartition("-")
     value = _hashed(tail, _hashed(head + dash, 0))
@@ -164,7 +166,7 @@ def java_hash(text: str) -> int:
 
 @lru_cache(maxsize=64)
 def _hashed(text: str, value: int) -> int:
-    """The hash of ``text`` behind something whose hash is ``value``, unsigned."""
+    """Return the hash of ``text`` after a text whose hash is ``value``, unsigned."""
     if text.isascii():
         units: Iterable[int] = text.encode()
     else:
@@ -176,7 +178,7 @@ def _hashed(text: str, value: int) -> int:
 
 
 def coordinator_partition(id: str, partitions: int) -> int:
-    """The partition whose leader coordinates ``id``: a transactional id's of
+    """Return the partition whose leader coordinates ``id``: a transactional id's of
     ``__transaction_state``, a group's of ``__consumer_offsets``
     (``TransactionStateManager.partitionFor``, ``GroupCoordinatorService.partitionFor``).
     """

@@ -1,9 +1,9 @@
-"""Kafka's record batches (format 2) taken apart into columns: where the keys and values of all
-records lie in the bytes.
+"""Decodes Kafka's record batches (format 2) to columns: the positions of the keys and values of all
+records in the bytes.
 
-The other way round than ``record_batch_encoder``. Nothing is done for each record in Python, as
-long as batches are not few and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and
-``DefaultRecord`` of Kafka's clients.
+The inverse of ``record_batch_encoder``. Python handles no record by itself, unless batches are few
+and large, and nothing is copied. Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's
+clients.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LANES = 64
 side.
 """
 PADDING = 8
-"""Bytes behind the records that may be looked at, and belong to none."""
+"""Bytes after the records that may be read and belong to no record."""
 
 
 class Body(NamedTuple):
-    """Where the records of a batch lie, from ``start`` to before ``end``, and what its header says
-    of them: how many they are, the offset and the time of the first, in ms, and the time of all
-    where the broker has set it.
+    """The records of a batch, from ``start`` to before ``end``, and what its header has about them:
+    their number, the offset and the time of the first, in ms, and the time of all if the broker has
+    set it.
     """
 
     start: int
@@ -38,7 +38,7 @@ class Body(NamedTuple):
 
 
 def body_of(batch: BatchAt) -> Body:
-    """Where the records of ``batch`` lie, as long as they are not compressed."""
+    """Return the body of ``batch``, which is not compressed."""
     base, _, _, _, _, attributes, _, first_time, last_time, _, _, _, count = batch.fields
     append_time = last_time if attributes & LOG_APPEND_TIME else None
     return Body(batch.start + HEADER.size, batch.end, count, base, first_time, append_time)
@@ -50,12 +50,12 @@ class Garbled(ValueError):
 
 @dataclass(frozen=True)
 class Columns:
-    """Records of one partition in the order of the log, each column an array of NumPy's with a
-    number for each record.
+    """Records of one partition in the order of the log; each column is a NumPy array with a number
+    for each record.
 
-    ``data`` are the bytes, in which keys and values begin ``at`` a place and have a ``size``, -1
-    for null. ``tails`` is where the length of a record's key lies, ``heads`` where the headers
-    begin. ``times`` are relative to their batch's, which ``batches`` tells by ``of``.
+    ``data`` are the bytes, in which keys and values begin ``at`` a position and have a ``size``, -1
+    for null. ``tails`` are the positions of the lengths of keys, ``heads`` those of the headers.
+    ``times`` are relative to those of their batches, which are ``batches`` at the index ``of``.
     """
 
     data: Any
@@ -74,7 +74,7 @@ class Columns:
         return len(self.offsets)
 
     def between(self, start: int, end: int) -> Columns:
-        """Those with offsets from ``start`` to before ``end``."""
+        """Return the records with offsets from ``start`` to before ``end``."""
         import numpy as np
 
         first, last = np.searchsorted(self.offsets, (start, end))
@@ -100,7 +100,7 @@ class Columns:
         return self._bytes(int(self.key_at[row]), int(self.key_size[row]))
 
     def timestamp(self, row: int) -> int:
-        """When a record was written, in milliseconds since the epoch."""
+        """Return the timestamp of a record, in milliseconds since the epoch."""
         batch: Body = self.batches[self.of[row]]
         if batch.append_time is not None:
             return batch.append_time
@@ -119,7 +119,7 @@ class Columns:
 
     @property
     def timestamps(self) -> Any:
-        """When each record was written, in milliseconds since the epoch."""
+        """Return the timestamp of each record, in milliseconds since the epoch."""
         import numpy as np
 
         first = np.array([batch.first_time for batch in self.batches], np.int64)[self.of]
@@ -133,7 +133,7 @@ class Columns:
 
     @property
     def ends(self) -> Any:
-        """Where each record ends, behind its headers."""
+        """Return the position after each record and its headers."""
         import numpy as np
 
         count, at = _numbers(self.data, self.heads)
@@ -148,16 +148,16 @@ class Columns:
 
     @property
     def keys(self) -> Any:
-        """The keys as an Arrow array of bytes."""
+        """Return the keys as an Arrow array of bytes."""
         return binaries(self.data, self.key_at, self.key_size)
 
     def lines(self) -> tuple[Any, Any]:
-        """The values that are not empty as lines of a text, in an Arrow buffer, and the rows that
-        these are.
+        """Return the values that are not empty as lines of a text, in an Arrow buffer, and their
+        rows.
         """
         import numpy as np
 
-        # Behind each value lies at least the count of headers, which makes room for the end of its
+        # After each value there is at least the count of headers, which makes room for the end of its
         # line.
         rows = np.flatnonzero(self.value_size > 0)
         at, size = self.value_at[rows], self.value_size[rows]
@@ -167,7 +167,7 @@ class Columns:
         return text, rows
 
     def records(self) -> list[DecodedMessage]:
-        """Each record as an object, for what cannot be done column by column."""
+        """Return each record as an object, for work that is done record by record."""
         return [DecodedMessage(self, row) for row in range(len(self))]
 
     def _bytes(self, at: int, size: int) -> bytes | None:
@@ -182,7 +182,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class DecodedMessage:
-    """A record among ``columns``, with librdkafka's names for what a message tells."""
+    """A record among ``columns``, with the methods of librdkafka's messages."""
 
     columns: Columns
     row: int
@@ -200,14 +200,14 @@ class DecodedMessage:
         return self.columns.headers(self.row)
 
     def timestamp(self) -> tuple[int, int]:
-        """Who set it, as librdkafka has it, and when."""
+        """Return librdkafka's type of timestamp, and the timestamp."""
         batch = self.columns.batches[self.columns.of[self.row]]
         return 1 if batch.append_time is None else 2, self.columns.timestamp(self.row)
 
 
 def binaries(data: Any, at: Any, size: Any) -> Any:
-    """The bytes of ``data`` that begin ``at`` these places as an Arrow array, null where their
-    ``size`` is below 0.
+    """Return the bytes of ``data`` at the positions ``at`` as an Arrow array, null where ``size``
+    is below 0.
     """
     import numpy as np
     import pyarrow as pa
@@ -215,16 +215,16 @@ def binaries(data: Any, at: Any, size: Any) -> Any:
     # Every other one of these is a stretch, and those between lie between them.
     edges = np.empty(2 * len(at), np.int32)
     edges[0::2], edges[1::2] = at, at + np.maximum(size, 0)
-    whole = pa.Array.from_buffers(
+    both = pa.Array.from_buffers(
         pa.binary(), max(0, len(edges) - 1), [None, pa.py_buffer(edges), pa.py_buffer(data)]
     )
-    there = pa.array(np.arange(0, len(edges), 2, dtype=np.int32), mask=size < 0)
-    return whole.take(there)
+    values = pa.array(np.arange(0, len(edges), 2, dtype=np.int32), mask=size < 0)
+    return both.take(values)
 
 
 def columns(data: Any, batches: Sequence[Body]) -> Columns:
-    """The records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end. Raises
-    ``Garbled``.
+    """Return the records of ``batches`` in ``data``, an array of uint8 with ``PADDING`` at its end.
+    Raises ``Garbled``.
     """
     import numpy as np
 
@@ -232,7 +232,7 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     counts = np.array([batch.records for batch in batches], np.int64)
     of = np.repeat(np.arange(len(batches)), counts)
     try:
-        at = _places(data, batches, counts) + 1  # behind the attributes
+        at = _places(data, batches, counts) + 1  # after the attributes
         times, at = _numbers(data, at)
         deltas, tails = _numbers(data, at)
         key_size, key_at = _numbers(data, tails)
@@ -249,8 +249,8 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
 
 
 def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
-    """Where each record begins, behind its length. Only the length of a record leads to the next
-    one.
+    """Return the position of each record after its length. Only the length of a record leads to the
+    next one.
     """
     import numpy as np
 
@@ -280,7 +280,9 @@ def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
 
 
 def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
-    """The first records of all batches, then the second ones of those that have one, and so on."""
+    """Return the first records of all batches, then the second ones of those that have one, and so
+    on.
+    """
     import numpy as np
 
     order = np.argsort(-counts, kind="stable")
@@ -288,19 +290,23 @@ def _side_by_side(data: Any, batches: Sequence[Body], counts: Any) -> Any:
     at = np.array([batch.start for batch in batches], np.int64)[order]
     # How many batches have a record of that number: with the largest first, they are the first so
     # many.
-    left = len(batches) - np.searchsorted(np.sort(counts), np.arange(counts.max()), side="right")
+    remaining = len(batches) - np.searchsorted(
+        np.sort(counts), np.arange(counts.max()), side="right"
+    )
     found = np.empty(int(counts.sum()), np.int64)
-    for number, some in enumerate(left.tolist()):
-        size, after = _numbers(data, at[:some])
-        found[rows[:some] + number] = after
-        at[:some] = after + size
+    for number, many in enumerate(remaining.tolist()):
+        size, after = _numbers(data, at[:many])
+        found[rows[:many] + number] = after
+        at[:many] = after + size
     if np.any(at != np.array([batch.end for batch in batches], np.int64)[order]):
         raise Garbled("the records of a batch do not have the length of the batch")
     return found
 
 
 def _numbers(data: Any, at: Any) -> tuple[Any, Any]:
-    """The zigzag variable-length numbers that begin ``at`` these places, and where each ends."""
+    """Return the zigzag variable-length numbers at the positions ``at``, and the position after
+    each.
+    """
     import numpy as np
 
     byte = data[at]

@@ -1,5 +1,5 @@
-"""Kafka's record batches (format 2) made of Arrow's columns, column by column: nothing is done for
-each record in Python.
+"""Encodes Arrow's columns as Kafka's record batches (format 2), column by column: Python handles no
+record by itself.
 
 Layout: ``DefaultRecordBatch`` and ``DefaultRecord`` of Kafka's clients.
 """
@@ -29,7 +29,7 @@ _NO_HEADERS = b"\0"
 
 @dataclass(frozen=True)
 class ProducerState:
-    """Whose batch it is: the producer id and epoch, and the sequence number of its first record."""
+    """The producer of a batch: producer id and epoch, and the sequence number of the first record."""
 
     producer_id: int
     epoch: int
@@ -53,7 +53,7 @@ class RecordColumns:
         return len(self.values)
 
     def take(self, rows: Any) -> RecordColumns:
-        """The rows with these numbers, in this order."""
+        """Return the rows with these numbers, in this order."""
         keys, headers = (
             None if column is None else column.take(rows) for column in (self.keys, self.headers)
         )
@@ -65,33 +65,33 @@ class RecordColumns:
         )
 
     def messages(self) -> list[dict[str, Any]]:
-        """As librdkafka takes many at once, which cannot have headers: dictionaries with ``value``
-        and, where there are such columns, ``key`` and ``timestamp``.
+        """Return the dictionaries that librdkafka takes for many messages, which cannot have
+        headers: ``value`` and, if there are such columns, ``key`` and ``timestamp``.
         """
         names, columns = ["value"], [self.values.to_pylist()]
         if self.keys is not None:
             names, columns = [*names, "key"], [*columns, self.keys.to_pylist()]
         if self.timestamps is not None:
-            times = self.timestamps + (self.timestamps == -1)  # librdkafka has 0 for none
+            times = self.timestamps + (self.timestamps == -1)  # librdkafka takes 0 for no timestamp
             names, columns = [*names, "timestamp"], [*columns, times.tolist()]
         if len(names) == 1:
             return [{"value": value} for value in columns[0]]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def header_lists(self) -> list[list[tuple[str, bytes | None]]]:
-        """The headers of each record, as librdkafka takes them."""
+        """Return the headers of each record, as librdkafka takes them."""
         if self.headers is None:
             return [[] for _ in range(len(self))]
         return [
-            [(each["key"], each["value"]) for each in some or ()]
-            for some in self.headers.to_pylist()
+            [(each["key"], each["value"]) for each in headers or ()]
+            for headers in self.headers.to_pylist()
         ]
 
 
 @dataclass(frozen=True)
 class RowBatch:
-    """Rows ``start`` to before ``end`` of columns: all of a batch that does not depend on who sends
-    it. Times are in ms.
+    """Rows ``start`` to before ``end`` of columns: the part of a batch that does not depend on its
+    producer. Times are in ms.
     """
 
     start: int
@@ -104,8 +104,8 @@ class RowBatch:
         return self.end - self.start
 
     def encode(self, stamp: ProducerState, codec: str = "none") -> list[bytes | memoryview]:
-        """The batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that is not
-        in ``CODECS``.
+        """Return the batch as one of a transaction, in parts. Raises ``KeyError`` for a codec that
+        is not in ``CODECS``.
         """
         records = compressed(self.records, codec)
         return framed(records, CODECS[codec], len(self), self.first_time, self.last_time, stamp)
@@ -119,9 +119,7 @@ def framed(
     last_time: int,
     stamp: ProducerState,
 ) -> list[bytes | memoryview]:
-    """``records``, as many as ``count`` and compressed already, behind the header of a batch of a
-    transaction.
-    """
+    """Return ``count`` compressed ``records`` after the header of a batch of a transaction."""
     from crc32c import crc32c
 
     checked = _CHECKED.pack(
@@ -142,8 +140,8 @@ def framed(
 
 
 def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[RowBatch]:
-    """``rows`` as batches of at most ``limit`` bytes before compression, a record that is larger
-    alone. One ends at each of ``cuts``.
+    """Return ``rows`` as batches of at most ``limit`` bytes before compression, a record that is
+    larger alone. One ends at each of ``cuts``.
     """
     import numpy as np
 
@@ -167,7 +165,7 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[R
     records = _records(
         rows, keys, values, times - times[firsts], np.arange(len(rows)) - firsts, tails
     )
-    at, whole = layout(records)
+    at, data = layout(records)
     # Without headers, the byte that a record begins with belongs to the record before it: see
     # _records.
     first, last = (0, []) if rows.headers is not None else (1, [_NO_HEADERS])
@@ -177,14 +175,14 @@ def batches(rows: RecordColumns, limit: int, cuts: Sequence[int] = ()) -> list[R
             end,
             int(times[start]),
             int(times[start:end].max()),
-            [whole[at[start] + first : at[end]], *last],
+            [data[at[start] + first : at[end]], *last],
         )
         for start, end in zip(starts, ends, strict=True)
     ]
 
 
 def layout(column: Any) -> tuple[Any, memoryview]:
-    """Where in its bytes each value of a column of large binary begins, and its bytes."""
+    """Return the position of each value of a column of large binary in its bytes, and these bytes."""
     import numpy as np
 
     _, offsets, data = column.buffers()
@@ -194,7 +192,7 @@ def layout(column: Any) -> tuple[Any, memoryview]:
 
 
 def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
-    """Where batches begin: after ``limit`` bytes, and at each cut."""
+    """Return the positions of the first records of batches: after ``limit`` bytes, and at each cut."""
     import numpy as np
 
     ends = np.cumsum(sizes)
@@ -213,17 +211,17 @@ def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
 def _records(
     rows: RecordColumns, keys: Any, values: Any, times: Any, places: Any, tails: Any
 ) -> Any:
-    """Each row as a record of its batch. Without headers: all but its last byte, behind the last
-    one of the row before.
+    """Return each row as a record of its batch. Without headers: all but its last byte, after the
+    last one of the row before.
 
-    That byte says that a record has no headers. So a record is made of one part less.
+    That byte is the count of headers, 0. So a record is made of one part less.
     """
     import numpy as np
 
-    time, place, key, value = numbers = [varints(each) for each in (times, places, keys, values)]
+    time, offset, key, value = numbers = [varints(each) for each in (times, places, keys, values)]
     size = np.maximum(values, 0) + np.maximum(keys, 0) + sum(each.width for each in numbers)
     zero = varints(np.zeros(len(rows), np.int64))
-    head = [varints(1 + size + (1 if tails is None else _lengths(tails))), zero, time, place, key]
+    head = [varints(1 + size + (1 if tails is None else _lengths(tails))), zero, time, offset, key]
     if tails is None:
         head.insert(0, zero)
     if rows.keys is None:
@@ -234,10 +232,10 @@ def _records(
 
 
 def _headers(lists: Any) -> Any:
-    """What each row's headers are at the end of its record: how many, then for each its key and its
-    value.
+    """Return the bytes of each row's headers at the end of its record: their number, then the key
+    and the value of each.
 
-    The headers of all rows lie behind each other as it is, so that those of a row are a stretch of
+    The headers of all rows follow each other in the column, so that those of a row are a slice of
     them.
     """
     import numpy as np
@@ -252,16 +250,16 @@ def _headers(lists: Any) -> Any:
     each = strung(
         [joined([varints(_lengths(keys))]), keys, joined([varints(_lengths(values))]), values]
     )
-    at, whole = layout(each)
+    at, data = layout(each)
     ends = at[np.concatenate(([0], np.cumsum(counts)))]
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(whole)]
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(ends)), pa.py_buffer(data)]
     return strung(
         [joined([varints(counts)]), pa.Array.from_buffers(pa.large_binary(), len(lists), buffers)]
     )
 
 
 def strung(parts: Sequence[Any]) -> Any:
-    """Row by row, the values of several columns behind each other; a null is empty."""
+    """Return row by row the values of several columns, one after the other; a null is empty."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -274,7 +272,7 @@ def _filled(column: Any) -> Any:
 
 
 def _lengths(column: Any) -> Any:
-    """The length of each value, -1 for null."""
+    """Return the length of each value, -1 for null."""
     import numpy as np
     import pyarrow.compute as pc
 

@@ -51,8 +51,8 @@ def record_columns(
     timestamps: Sequence[int | None] = (),
     headers: Sequence[Headers | None] = (),
 ) -> RecordColumns:
-    """``values`` and what belongs to them; a column is left out where it is empty or has nothing.
-    ``timestamps`` are in milliseconds, -1 or None for the time at which the batch is made.
+    """Return ``values`` and what belongs to them; a column is left out where it is empty or has
+    nothing. ``timestamps`` are in milliseconds, -1 or None for the time at which the batch is made.
     """
     import pyarrow as pa
 

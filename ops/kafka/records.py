@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 
 
 class ConsumerRecord(NamedTuple):
-    """One Kafka record. ``timestamp`` is in milliseconds since the epoch, None where the broker has
-    none.
-    """
+    """A Kafka record. ``timestamp`` is in milliseconds since the epoch, or None."""
 
     key: bytes | None
     value: bytes | None
@@ -34,12 +32,11 @@ class UnreadTail:
 class TopicImage:
     """A topic as compaction would leave it: the newest record of each key in each partition.
 
-    Keys are kept per partition, because the same key in two partitions is two records that
-    compaction never unites. ``records`` counts all that were read, those without a key among them.
-    ``end_offsets`` are the high watermarks when the reading began. Order within ``latest`` is not
-    defined; use the offsets. ``superseded`` are the older records that compaction has not removed
-    yet, where they were asked for. ``left_out`` are the connectors whose records were not asked
-    for.
+    Keys are kept per partition, because compaction never unites the same key of two partitions.
+    ``records`` counts all records that were read, also those without a key. ``end_offsets`` are the
+    high watermarks at the beginning of the reading. Order within ``latest`` is not defined; use the
+    offsets. ``superseded`` are the older records that compaction has not removed yet, if requested.
+    ``left_out`` are the connectors whose records were not requested.
     """
 
     topic: str
@@ -50,4 +47,6 @@ class TopicImage:
     superseded: tuple[ConsumerRecord, ...] = ()
     left_out: frozenset[str] = frozenset()
     made: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What was made of ``latest``, so that it is made once; see ``config_topic.state_of``."""
+    """Values that were derived from ``latest``, so that they are derived once; see
+    ``config_topic.state_of``.
+    """

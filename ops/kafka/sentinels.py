@@ -16,12 +16,12 @@ Offset = NewType("Offset", int)
 
 
 def offset_of(raw: int | None) -> Offset | None:
-    """The offset that a client hands over as ``raw``; None where it stands for none."""
+    """Return the offset that a client returns as ``raw``; None for a sentinel."""
     return Offset(raw) if raw is not None and raw >= 0 else None
 
 
 def number_of(raw: int | None) -> int | None:
-    """A broker's, a producer's or an epoch's number, or a time, that a client hands over as
-    ``raw``; None for none.
+    """Return the number of a broker, a producer or an epoch, or the time, that a client returns as
+    ``raw``; None for a sentinel.
     """
     return raw if raw is not None and raw >= 0 else None

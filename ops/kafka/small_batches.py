@@ -26,9 +26,9 @@ _NO_HEADERS = b"\0"
 def small_batches(
     rows: Rows, order: Sequence[int], cuts: Sequence[int], limit: int
 ) -> list[RowBatch]:
-    """The ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes before
-    compression, a record that is larger alone. One ends at each of ``cuts``. Their starts and ends
-    are places in ``order``.
+    """Return the ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes
+    before compression, a record that is larger alone. One ends at each of ``cuts``. Their starts
+    and ends are places in ``order``.
     """
     made: list[RowBatch] = []
     now = int(time.time() * 1000)
@@ -81,8 +81,8 @@ def _counted(value: bytes | None) -> tuple[bytes, bytes]:
 
 
 def as_bytes(value: bytes | str) -> bytes:
-    """``value``, which is text where who made a record did not mind, as Arrow and librdkafka take
-    it.
+    """Return ``value``, which is text where who made a record did not mind, as Arrow and librdkafka
+    take it.
     """
     return value.encode() if isinstance(value, str) else value
 

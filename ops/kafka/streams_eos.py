@@ -14,20 +14,20 @@ from enum import StrEnum
 PROPERTY = "processing.guarantee"
 PER_PARTITION = "exactly_once"
 BETA, V2 = "exactly_once_beta", "exactly_once_v2"
-"""The same thing: named so from 2.6 on, and from 3.0 on; 4.0 knows only the second."""
+"""Two names of the same guarantee, from 2.6 and from 3.0 on; 4.0 supports only the second."""
 _PROCESS = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OLD, _NEW = re.compile(r"\d+_\d+"), re.compile(rf"({_PROCESS})-\d+")
 
 
 class ProducerModel(StrEnum):
-    """How an application's producers are shared out."""
+    """How the tasks of an application share producers."""
 
     PER_PARTITION = "per-partition"
     GROUP_AWARE = "group-aware"
 
 
 def model_of_value(value: str | None) -> ProducerModel | None:
-    """The kind that a value of the property asks for, None where it is not exactly-once at all, or
+    """Return the model of a value of ``processing.guarantee``, None if it is not exactly-once, or
     not known.
     """
     return {
@@ -38,8 +38,8 @@ def model_of_value(value: str | None) -> ProducerModel | None:
 
 
 def model_of_id(application: str, id_: str) -> ProducerModel | None:
-    """The kind of producer that a transactional id belongs to; None for ids that are not this
-    application's.
+    """Return the kind of producer that a transactional id belongs to; None for ids that are not
+    this application's.
     """
     if not id_.startswith(f"{application}-"):
         return None
@@ -50,7 +50,7 @@ def model_of_id(application: str, id_: str) -> ProducerModel | None:
 
 
 def process_of(application: str, id_: str) -> str | None:
-    """The process that a group-aware producer's transactional id names."""
+    """Return the process that a group-aware producer's transactional id names."""
     found = (
         _NEW.fullmatch(id_[len(application) + 1 :]) if id_.startswith(f"{application}-") else None
     )

@@ -9,8 +9,8 @@ from itertools import zip_longest
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Where a partition begins and ends. Readers with read_committed get no further than
-    ``stable``, which is at most ``end``, the high watermark.
+    """The beginning and the end of a partition. Readers with read_committed read up to ``stable``,
+    which is at most ``end``, the high watermark.
     """
 
     first: int
@@ -28,24 +28,26 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class KnownEnds:
-    """How far a topic is known to reach, from what was read of it: no later end is below.
+    """The ends of a topic as they were read; a later end is never lower.
 
-    ``id`` is the topic's, by which it can be told from another of that name; None of brokers before
-    2.8. ``ends`` are by partition, 0 where nothing is known.
+    ``id`` is the topic's, which distinguishes it from an earlier one of that name; None of brokers
+    before 2.8. ``ends`` are by partition, 0 if unknown.
     """
 
     id: str | None = None
     ends: tuple[int, ...] = ()
 
     def further(self, other: KnownEnds) -> KnownEnds:
-        """What both know. Of another topic of the same name, ``other`` is the newer."""
+        """Return the higher ends of both. If ``other`` is another topic of the same name, it is the
+        newer one.
+        """
         if self.id != other.id and self.id is not None:
             return other
         return KnownEnds(other.id, tuple(map(max, zip_longest(self.ends, other.ends, fillvalue=0))))
 
 
 def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> dict[str, KnownEnds]:
-    """What both know of topics, by what these are called there."""
+    """Return the higher ends of topics by their names."""
     known = {
         which: one[which].further(reached) if which in one else reached
         for which, reached in other.items()
@@ -55,10 +57,10 @@ def furthest(one: Mapping[str, KnownEnds], other: Mapping[str, KnownEnds]) -> di
 
 @dataclass(frozen=True)
 class TopicFacts:
-    """How a topic is laid out. ``replicas`` and ``in_sync`` give counts by partition; ``config``
-    what was asked for, empty where this principal may not describe it.
+    """The layout of a topic. ``replicas`` and ``in_sync`` are counts by partition; ``config`` has
+    the requested properties, and is empty if this principal may not describe it.
 
-    ``leaders`` are the brokers that lead the partitions, None where none does.
+    ``leaders`` are the brokers that lead the partitions, or None.
     """
 
     name: str

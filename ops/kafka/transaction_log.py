@@ -32,14 +32,14 @@ _PREVIOUS, _NEXT, _CLIENT = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """A transactional id as its coordinator wrote it down. Times are in milliseconds since the
-    epoch, -1 for none.
+    """A transactional id as its coordinator recorded it. Times are in milliseconds since the epoch,
+    or -1.
 
     ``epoch`` is that of the markers of a transaction that is being ended. With transaction version
-    2, and where an abort fences, it is above the epoch of the transaction's records.
-    ``previous_producer_id`` and ``next_producer_id`` are -1 but where epochs run out;
-    ``client_version`` is the client's ``transaction.version``: from 2 on each transaction has an
-    epoch of its own.
+    2, and if an abort fences, it is above the epoch of the transaction's records.
+    ``previous_producer_id`` and ``next_producer_id`` are -1 except when epochs run out.
+    ``client_version`` is the client's ``transaction.version``: from 2 on each transaction has its
+    own epoch.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Unreadable:
 
 
 def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | None:
-    """The record as an entry; None for a tombstone: the id has expired."""
+    """Return the record as an entry; None for a tombstone: the id has expired."""
     id: str | None = None
     try:
         reader = _FlexibleReader(key or b"")
@@ -77,8 +77,8 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
 
 
 def producer_of(value: bytes) -> int | None:
-    """The producer id, which is at the same place in all known versions; None where the version is
-    not known.
+    """Return the producer id, which is at the same place in all known versions; None where the
+    version is not known.
     """
     if len(value) < _START.size:
         return None
@@ -125,7 +125,7 @@ class _FlexibleReader(FieldReader):
     """With the types of flexible versions, too (KIP-482)."""
 
     def unsigned(self) -> int:
-        """An unsigned number of variable length."""
+        """Return an unsigned number of variable length."""
         value = shift = 0
         while True:
             (byte,) = self.take(1)
@@ -135,7 +135,7 @@ class _FlexibleReader(FieldReader):
             shift += 7
 
     def count(self, flexible: bool) -> int:
-        """How many elements an array has; none where it is null."""
+        """Return the number of elements of an array; 0 if it is null."""
         return max(0, self.unsigned() - 1 if flexible else self.number(4))
 
     def text(self, flexible: bool) -> str:

@@ -1,9 +1,9 @@
-"""Transactions as their coordinators and the partitions' leaders tell them (KIP-98, KIP-664,
+"""Transactions as their coordinators and the partitions' leaders describe them (KIP-98, KIP-664,
 KIP-890).
 
-A coordinator keeps one entry per transactional id. Its producer id and epoch say who may write;
-with transaction version 2 the epoch moves at every commit and the producer id changes when epochs
-run out, so neither proves anything by itself.
+A coordinator keeps one entry per transactional id. Its producer id and epoch are those of the
+producer that may write. With transaction version 2 the epoch changes at every commit and the
+producer id when epochs run out, so neither proves anything by itself.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction is open, or is being ended."""
+        """Return whether a transaction is open, or is being ended."""
         return self.state in OPEN
 
     @property
@@ -56,8 +56,8 @@ class Transaction:
         return self.producer_id, self.epoch
 
     def seconds_open(self, now: float) -> float | None:
-        """How long the transaction is open, ``now`` in seconds since the epoch; None where none
-        is.
+        """Return for how many seconds the transaction has been open, with ``now`` in seconds since
+        the epoch; None if none is.
         """
         if not self.is_open or self.started_ms is None:
             return None
@@ -91,8 +91,8 @@ class PartitionProducer:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a partition ends for readers: ``stable`` for read_committed (its last stable offset),
-    ``end`` for all.
+    """The ends of a partition: ``stable`` for read_committed (its last stable offset), ``end`` for
+    all readers.
     """
 
     stable: int
@@ -100,12 +100,12 @@ class Bounds:
 
     @property
     def lag(self) -> int:
-        """How many offsets read_committed readers may not see yet."""
+        """Return the number of offsets that read_committed readers may not read yet."""
         return max(0, self.end - self.stable)
 
 
 def task_timeout(before: Transaction | None) -> int:
-    """The transaction timeout to fence an id with, in milliseconds: its own, because the
+    """Return the transaction timeout to fence an id with, in milliseconds: its own, because the
     coordinator keeps what it is sent.
 
     Brokers before 3.7.1 bound their own append by it (KAFKA-16047), so that the 1 ms of an old tool
@@ -118,4 +118,4 @@ def task_timeout(before: Transaction | None) -> int:
 
 SHORTEST_TIMEOUT_MS = 1_000
 FENCE_TIMEOUT_MS = 30_000
-"""What Java's Admin.fenceProducers sends: its request.timeout.ms."""
+"""The timeout that Java's Admin.fenceProducers sends: its request.timeout.ms."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 _SHORT = tuple(bytes(((n << 1) ^ (n >> 63),)) for n in range(-64, 64))
-"""Those of one byte, of the numbers from -64 on."""
+"""The encodings of one byte, of the numbers from -64 on."""
 
 
 def varint(number: int) -> bytes:
-    """``number`` as a varint (zigzag), of up to 64 bits."""
+    """Return ``number`` as a varint (zigzag), of up to 64 bits."""
     return (
         _SHORT[number + 64]
         if -64 <= number < 64
@@ -24,8 +24,8 @@ def varint(number: int) -> bytes:
 
 
 def unsigned_varint(number: int) -> bytes:
-    """``number``, which is not negative, as lengths and counts of flexible versions are written
-    (KIP-482).
+    """Return ``number``, which is not negative, as lengths and counts of flexible versions are
+    written (KIP-482).
     """
     found = bytearray()
     while number > 0x7F:
@@ -49,7 +49,7 @@ class Varints:
 
 
 def varints(numbers: Any) -> Varints:
-    """``numbers``, an array of int64, at least one."""
+    """Return ``numbers``, an array of int64, at least one."""
     import numpy as np
 
     rest = ((numbers << 1) ^ (numbers >> 63)).astype(np.uint64)
@@ -68,18 +68,18 @@ def varints(numbers: Any) -> Varints:
 
 
 def joined(columns: Sequence[Varints]) -> Any:
-    """For each row the bytes of ``columns`` behind each other, as an Arrow array."""
+    """Return for each row the bytes of ``columns`` one after the other, as an Arrow array."""
     import numpy as np
     import pyarrow as pa
 
     cells = [cell for column in columns for cell in column.cells]
     matrix = np.stack([cell for cell, _ in cells], 1)
     flat = matrix.reshape(-1)
-    if any(there is not None for _, there in cells):
+    if any(present is not None for _, present in cells):
         mask = np.ones(matrix.shape, bool)
-        for at, (_, there) in enumerate(cells):
-            if there is not None:
-                mask[:, at] = there
+        for at, (_, present) in enumerate(cells):
+            if present is not None:
+                mask[:, at] = present
         flat = matrix[mask]
     sizes = np.broadcast_to(sum(column.width for column in columns), len(matrix))
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int32)

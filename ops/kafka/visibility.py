@@ -1,11 +1,11 @@
-"""What a principal was allowed to see: an answer is complete, or partial with the reason and the
-right that is missing.
+"""What a principal was allowed to see: a response is complete, or partial with the reason and the
+missing right.
 
-Kafka answers a listing with what the principal may describe, and does not say what it left out.
-Whoever asks gets ``Complete`` or ``Partial``, never a bare list, so that an absence cannot be taken
-for a fact: the whole is reached by ``match``, or by ``whole``, a read that is of no use without the
-rest; a change raises ``refused``. ``seen`` is what was seen at least, and what is missing is a
-finding (SIGHT001 to SIGHT004).
+Kafka's response to a listing has what the principal may describe, and does not show what it left
+out. Readers therefore return ``Complete`` or ``Partial``, never a list, so that an absence is not
+taken for a fact. ``match`` handles both; ``whole`` returns the value or raises, for reads that are
+useless without the rest; a change raises ``refused``. ``seen`` is the part that was seen, and each
+gap is a finding (SIGHT001 to SIGHT004).
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ T = TypeVar("T")
 
 
 def describe_group(group_id: str) -> Right:
-    """What shows the state and the members of a group."""
+    """Return the right to see the state and the members of a group."""
     return Right(Operation.DESCRIBE, Resource.GROUP, group_id)
 
 
 def describe_topic(topic: str) -> Right:
-    """What shows that a topic exists, and its partitions."""
+    """Return the right to see that a topic exists, and its partitions."""
     return Right(Operation.DESCRIBE, Resource.TOPIC, topic)
 
 
 def describe_configs(topic: str) -> Right:
-    """What shows how a topic is configured."""
+    """Return the right to see the configuration of a topic."""
     return Right(Operation.DESCRIBE_CONFIGS, Resource.TOPIC, topic)
 
 
 def read_topic(topic: str) -> Right:
-    """What shows a topic's records."""
+    """Return the right to read a topic's records."""
     return Right(Operation.READ, Resource.TOPIC, topic)
 
 
 def describe_id(id: str = ANY) -> Right:
-    """What shows a transactional id, or all of them."""
+    """Return the right to see a transactional id, or all of them."""
     return Right(Operation.DESCRIBE, Resource.TRANSACTIONAL_ID, id)
 
 
 DESCRIBE_CLUSTER = Right(Operation.DESCRIBE, Resource.CLUSTER)
-"""What lists every group and every ACL."""
+"""The right to list every group and every ACL."""
 DESCRIBE_BROKERS = Right(Operation.DESCRIBE_CONFIGS, Resource.CLUSTER)
-"""What shows how brokers are configured."""
+"""The right to see the configuration of brokers."""
 
 
 class Reason(StrEnum):
     NOT_AUTHORIZED = "not authorized"
     NO_ANSWER = "no answer"
     NOT_PROVEN = "not proven"
-    """Nothing was denied, and what would show that nothing is, is."""
+    """Nothing was denied, but that nothing is hidden is not proven."""
     CONTRADICTED = "contradicted"
-    """Two that should tell the same do not."""
+    """Two responses that should agree differ."""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What is missing from an answer. ``subject`` names what was asked about
-    (``group connect-prod``).
+    """A part that is missing from a response. ``subject`` names the resource (``group
+    connect-prod``).
 
-    ``right`` is what would show it, where a right would; ``detail`` is what was said in its place,
-    and ``advice`` what to do about that.
+    ``right`` is the right that would show it, if one would; ``detail`` is what the response has
+    instead, and ``advice`` the next step.
     """
 
     subject: str
@@ -92,7 +92,7 @@ class Gap:
 
     @property
     def next_step(self) -> str:
-        """What closes the gap."""
+        """Return the next step that closes the gap."""
         if self.reason is Reason.CONTRADICTED:
             return (
                 "Try again; if it persists, restart the worker that differs, and check --rest "
@@ -118,7 +118,7 @@ class Complete(Generic[T]):
 
 @dataclass(frozen=True)
 class Partial(Generic[T]):
-    """What was seen, which may be less than there is. ``gaps`` has at least one."""
+    """A value that may have less than there is. ``gaps`` has at least one."""
 
     seen: T
     gaps: tuple[Gap, ...]
@@ -128,14 +128,14 @@ Observation = Complete[T] | Partial[T]
 
 
 def observation_of(seen: T, gaps: Iterable[Gap]) -> Observation[T]:
-    """``seen`` as complete where there are no gaps."""
+    """Return ``seen`` as complete where there are no gaps."""
     missing = tuple(gaps)
     return Partial(seen, missing) if missing else Complete(seen)
 
 
 def gap_of(error: ConnectctlError, subject: str) -> Gap:
-    """The gap that an edge's error leaves: a principal that may not, or an answer that did not
-    come.
+    """Return the gap that an edge's error leaves: a principal that may not, or an answer that did
+    not come.
     """
     if isinstance(error, NotAuthorized):
         return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
@@ -143,12 +143,14 @@ def gap_of(error: ConnectctlError, subject: str) -> Gap:
 
 
 def not_authorized(what: str, right: Right) -> NotAuthorized:
-    """The error of an edge that lacks ``right``; ``what`` is a sentence without its full stop."""
+    """Return the error of an edge that lacks ``right``; ``what`` is a sentence without its full
+    stop.
+    """
     return NotAuthorized(what, why=f"{right} is missing", next_step=grant(right), right=right)
 
 
 def grant(right: Right) -> str:
-    """The sentence that says how to get the right."""
+    """Return the sentence about how to get the right."""
     return (
         f"Grant {right} (kafka-acls --add --allow-principal PRINCIPAL {right.arguments}), or "
         "use another principal."
@@ -176,10 +178,10 @@ def whole(answer: Observation[T], what: str, *, proven: bool = True) -> T:
 
 
 def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Refused:
-    """The error of a change whose guard cannot see enough: nothing was done.
+    """Return the error of a change that cannot see enough to be safe: nothing was done.
 
-    ``change`` says what was not done (``The tasks were not fenced``), ``force`` what ``--force``
-    would override.
+    ``change`` is the sentence about what was not done (``The tasks were not fenced``), ``force``
+    what ``--force`` would override.
     """
     missing = tuple(gaps)
     hint = _worst(missing).next_step
@@ -189,7 +191,7 @@ def refused(gaps: Iterable[Gap], change: str, *, force: str | None = None) -> Re
 
 
 def gap_findings(gaps: Iterable[Gap]) -> tuple[Finding, ...]:
-    """What is missing as findings, each once, for the top of what is shown."""
+    """Return the gaps as findings, each once, to be shown first."""
     found = ((gap, *_FINDINGS[gap.reason]) for gap in dict.fromkeys(gaps))
     return tuple(
         Finding(id_, how, gap.subject, f"May be incomplete: {gap.why}.", gap.next_step)
@@ -206,7 +208,7 @@ _FINDINGS = {
 
 
 def _worst(gaps: tuple[Gap, ...]) -> Gap:
-    """The gap to report first: a missing right, which a second try does not solve."""
+    """Return the gap to report first: a missing right, which a second try does not solve."""
     return min(gaps, key=lambda gap: list(Reason).index(gap.reason))
 
 

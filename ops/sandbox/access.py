@@ -1,6 +1,4 @@
-"""How a sandbox itself reaches its broker and its workers, while it brings them up and looks after
-them.
-"""
+"""The sandbox's own access to its broker and its workers, to start and to check them."""
 
 from __future__ import annotations
 
@@ -18,16 +16,18 @@ HTTP, HTTPS = "http", "https"
 
 
 def internal(spec: SandboxSpec) -> str:
-    """The listener on which the broker and the sandbox speak to the broker, as its super user."""
+    """Return the listener on which the broker and the sandbox speak to the broker, as its super
+    user.
+    """
     return security.MTLS if spec.secured else properties.PLAINTEXT
 
 
 def protocols(spec: SandboxSpec) -> dict[str, str]:
-    """All listeners of the broker with their security protocols."""
-    own = {properties.PLAINTEXT: "PLAINTEXT", properties.CONTROLLER: "PLAINTEXT"}
+    """Return all listeners of the broker with their security protocols."""
+    by_listener = {properties.PLAINTEXT: "PLAINTEXT", properties.CONTROLLER: "PLAINTEXT"}
     if spec.secured:
-        own = {**security.PROTOCOLS, properties.CONTROLLER: "SSL"}
-    return own | dict(spec.extra_listeners)
+        by_listener = {**security.PROTOCOLS, properties.CONTROLLER: "SSL"}
+    return by_listener | dict(spec.extra_listeners)
 
 
 def worker_url(spec: SandboxSpec, port: int) -> str:
@@ -45,7 +45,7 @@ class Access:
 
 
 def access(layout: SandboxLayout, record: SandboxRecord) -> Access:
-    """How this sandbox is reached by itself."""
+    """Return the access of this sandbox to itself."""
     spec = record.spec
     client: dict[str, Any] = {"bootstrap.servers": record.addresses(internal(spec))}
     if not spec.secured:

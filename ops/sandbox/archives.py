@@ -18,15 +18,15 @@ BROKER, CONNECT = "broker", "connect"
 
 
 def archive(jars: Path, kind: str, java_build: str) -> Path:
-    """Where the archive of a class path is kept; ``java_build`` is the output of
-    ``java -version``.
+    """Return the path of the archive of a class path; ``java_build`` is the output of ``java
+    -version``.
     """
     return jars / f"{kind}-{hashlib.sha256(java_build.encode()).hexdigest()[:12]}.jsa"
 
 
 def options(kept: Path, draft: Path | None) -> list[str]:
-    """The JVM options to use the archive ``kept``, or to write ``draft`` at the end where there is
-    none yet.
+    """Return the JVM options to use the archive ``kept``, or to write ``draft`` at the end where
+    there is none yet.
     """
     lenient = ["-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto"]
     # An empty file marks a Java that cannot write archives: it is not tried again.

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 AUTHORITY = "ca"
 DAYS = 365
 _SKEW = datetime.timedelta(hours=1)
-"""How far behind a clock may be that checks a certificate at once."""
+"""The maximum delay of a clock that verifies a new certificate."""
 
 
 def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str) -> None:
-    """Write an authority's certificate as ``ca.pem``, and ``NAME.pem`` with key and certificates of
-    each of ``names``.
+    """Write an authority's certificate as ``ca.pem``, and for each of ``names`` its key and
+    certificates as ``NAME.pem``.
 
-    The subject is ``CN=NAME``. True says that a server of this machine shows the certificate. The
-    one called ``stored`` is written as ``NAME.p12`` under ``password`` as well, for Jetty, which
-    reads no PEM. Raises ConnectctlError.
+    The subject is ``CN=NAME``. True means that a server of this machine uses the certificate. The
+    one of ``stored`` is also written as ``NAME.p12`` under ``password``, for Jetty, which reads no
+    PEM. Raises ConnectctlError.
     """
     try:
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -58,15 +58,15 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
     private.write(directory / f"{AUTHORITY}.pem", pem(authority))
     for name, serves in names.items():
         key = new_key()
-        own = _signed(name, key, signer, serves=serves)
+        chain = _signed(name, key, signer, serves=serves)
         # Key first, then its certificate and the authority's: the order that Kafka's PEM keystore
         # and OpenSSL want.
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-        private.write(directory / f"{name}.pem", text + pem(own) + pem(authority))
+        private.write(directory / f"{name}.pem", text + pem(chain) + pem(authority))
         if name == stored:
             hidden = BestAvailableEncryption(password.encode())
             packed = pkcs12.serialize_key_and_certificates(
-                name.encode(), key, own, [authority], hidden
+                name.encode(), key, chain, [authority], hidden
             )
             private.write(directory / f"{name}.p12", packed)
 
@@ -74,7 +74,7 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
 def _signed(
     name: str, key: EllipticCurvePrivateKey, signer: EllipticCurvePrivateKey, *, serves: bool
 ) -> Certificate:
-    """A certificate of ``key``; that of the authority where it is the ``signer`` itself."""
+    """Return a certificate of ``key``; that of the authority where it is the ``signer`` itself."""
     from cryptography import x509
     from cryptography.hazmat.primitives.hashes import SHA256
 
@@ -96,6 +96,6 @@ def _signed(
         )
     )
     if serves:
-        here = [x509.IPAddress(ipaddress.ip_address(LOOPBACK)), x509.DNSName("localhost")]
-        builder = builder.add_extension(x509.SubjectAlternativeName(here), critical=False)
+        hosts = [x509.IPAddress(ipaddress.ip_address(LOOPBACK)), x509.DNSName("localhost")]
+        builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
     return builder.sign(signer, SHA256())

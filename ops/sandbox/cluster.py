@@ -31,12 +31,12 @@ __all__ = ["Group", "Sandbox", "SandboxProgress", "SandboxSpec", "down", "find",
 
 
 def up(spec: SandboxSpec, on_progress: OnProgress = silent) -> Sandbox:
-    """Bring a sandbox up, and return when the broker answers and the workers are one stable group.
+    """Start a sandbox, and return when the broker responds and the workers are one stable group.
 
-    One that is up with the same options is left as it is; one that is not whole (a process died,
-    the machine was restarted, ``up`` was killed) is started afresh. Raises Refused when it is up
-    with other options, BadInput for a version that cannot be had, ConnectctlError with the log when
-    a process dies; then only the logs are left.
+    One that runs with the same options is left unchanged; one that is not whole (a process died,
+    the machine was restarted, ``up`` was killed) is started again. Raises Refused if it runs with
+    other options, BadInput for a version that cannot be downloaded, ConnectctlError with the log if
+    a process dies; then only the logs remain.
     """
     processes.require_psutil()
     layout = SandboxLayout.of(spec.name)
@@ -89,7 +89,7 @@ def down(name: str) -> bool:
 
 
 def names() -> list[str]:
-    """The names of all sandboxes that have a directory or a process."""
+    """Return the names of all sandboxes that have a directory or a process."""
     processes.require_psutil()
     home = sandboxes()
     found = (
@@ -99,8 +99,8 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Sandbox:
-    """The sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when there is
-    none.
+    """Return the sandbox of this name, which ``up`` has brought up. Raises ConnectctlError when
+    there is none.
     """
     check_name(name)
     sandbox = Sandbox(SandboxLayout.of(name))
@@ -109,8 +109,8 @@ def find(name: str) -> Sandbox:
 
 
 def is_whole(known: SandboxRecord, layout: SandboxLayout) -> bool:
-    """Whether ``up`` finished, the brokers run, and every process that was not stopped on purpose
-    lives and listens.
+    """Return whether ``up`` finished, the brokers run, and every process that was not stopped on
+    purpose lives and listens.
     """
     started = [node for node in known.nodes if node.pid is not None]
     return (

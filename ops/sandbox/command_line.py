@@ -9,8 +9,8 @@ Running = subprocess.Popen[str]
 
 
 def start(*args: str) -> Running:
-    """``connectctl args``, without a terminal to ask; what it prints comes out where this process
-    prints.
+    """Return ``connectctl args``, without a terminal to ask; what it prints comes out where this
+    process prints.
     """
     return Running(
         [sys.executable, "-m", "connectctl.cli", *args], stdin=subprocess.DEVNULL, text=True

@@ -1,8 +1,8 @@
-"""The context file of a sandbox, by which every other command reaches it as
-``--context sandbox-<name>``.
+"""The context file of a sandbox, with which other commands connect to it: ``--context
+sandbox-<name>``.
 
-A secured sandbox has a context for each way in besides: ``sandbox-<name>-plain``, ``-oauth``,
-``-mtls``, all as ``admin``, and ``-nobody`` of a principal that is known and may do nothing.
+A secured sandbox also has a context for each kind of login: ``sandbox-<name>-plain``, ``-oauth``,
+``-mtls``, all as ``admin``, and ``-nobody`` of a principal without rights.
 """
 
 from __future__ import annotations

@@ -39,18 +39,18 @@ class Group:
 
     @property
     def rest_urls(self) -> tuple[str, ...]:
-        """The REST addresses of the workers that were not stopped."""
+        """Return the REST addresses of the workers that were not stopped."""
         known = current(self.layout)
         nodes = known.workers(self.group_id)
         return tuple(worker_url(known.spec, node.port) for node in nodes if node.pid is not None)
 
     @property
     def workers(self) -> tuple[Node, ...]:
-        """All workers, also stopped ones."""
+        """Return all workers, also stopped ones."""
         return current(self.layout).workers(self.group_id)
 
     def worker_name(self, number: int) -> str:
-        """The name of worker ``number``, which is that of its log and its directory. Raises
+        """Return the name of worker ``number``, which is that of its log and its directory. Raises
         BadInput.
         """
         workers = self.workers
@@ -62,7 +62,9 @@ class Group:
         return workers[number - 1].name
 
     def number_of(self, url: str) -> int:
-        """The number of the worker with this REST address, by whatever scheme. Raises BadInput."""
+        """Return the number of the worker with this REST address, by whatever scheme. Raises
+        BadInput.
+        """
         known = current(self.layout)
         for number, node in enumerate(known.workers(self.group_id), start=1):
             if address(worker_url(known.spec, node.port)) == address(url):
@@ -108,7 +110,9 @@ class Group:
 
 
 def current(layout: SandboxLayout) -> SandboxRecord:
-    """The sandbox's record as it is now. Raises ConnectctlError when the sandbox is gone."""
+    """Return the sandbox's current record. Raises ConnectctlError if the sandbox does not exist any
+    more.
+    """
     found = record.load(layout)
     if found is None:
         raise ConnectctlError(
@@ -158,10 +162,10 @@ def start(launch: Launcher, group_id: str, nodes: Sequence[Node], *, wait: bool 
 def _edit(
     layout: SandboxLayout, node: Node, support: str | None, changes: Mapping[str, str]
 ) -> None:
-    wanted = dict(changes)
+    changed = dict(changes)
     if support is not None:
         check_support(support, parse_version(node.kafka_version))
-        wanted[properties.SUPPORT_KEY] = support
-    if wanted:
+        changed[properties.SUPPORT_KEY] = support
+    if changed:
         file = layout.properties(node.name)
-        file.write_text(properties.with_changes(file.read_text(), wanted))
+        file.write_text(properties.with_changes(file.read_text(), changed))

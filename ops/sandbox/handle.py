@@ -17,7 +17,7 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox that is up. ``was_running`` says that ``up`` found it so."""
+    """A running sandbox. ``was_running``: it ran before ``up``."""
 
     layout: SandboxLayout
     was_running: bool = False
@@ -37,7 +37,7 @@ class Sandbox:
 
     @property
     def listeners(self) -> dict[str, str]:
-        """The brokers' addresses by listener name, those of ``extra_listeners`` too."""
+        """Return the brokers' addresses by listener name, those of ``extra_listeners`` too."""
         known = self.record
         return {
             name: known.addresses(name) for name in known.listeners if name != properties.CONTROLLER

@@ -76,7 +76,7 @@ class Launcher:
 
     @property
     def security(self) -> Security:
-        """The secrets of this sandbox; there are none where it is not secured."""
+        """Return the secrets of this sandbox; there are none where it is not secured."""
         return Security(self.layout.security)
 
     def access(self) -> access.Access:
@@ -183,10 +183,9 @@ class Launcher:
         self._spawn(node, self._command(version, main, node.name, options))
 
     def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
-        """Wait until the workers ``started`` now and those that live are one stable group.
+        """Wait until the workers ``started`` and the other live ones are one stable group.
 
-        Others may have been killed behind our back: they are not waited for. A group without any
-        worker is ready.
+        Workers that were killed meanwhile are not waited for. A group without any worker is ready.
         """
         root = self.layout.root
         running = [
@@ -238,7 +237,9 @@ class Launcher:
         heap: str = _HEAP,
         writes: bool = True,
     ) -> list[str]:
-        """The command of one JVM. Of several that write an archive, only one may: ``writes``."""
+        """Return the command of one JVM. Of several that write an archive, only one may:
+        ``writes``.
+        """
         kind = archives.BROKER if is_broker(name) else archives.CONNECT
         draft = self.draft(kind) if self.training and writes else None
         shared = archives.options(self.archive(version, kind), draft)
@@ -256,8 +257,8 @@ class Launcher:
 
     @contextmanager
     def _watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
-        """Gives what raises when one of these nodes has died, and adds the log to what waiting
-        raises.
+        """Yield a function that raises if one of these nodes has died, and add the log to errors of
+        the wait.
         """
         nodes = [self.record.node(name) for name in names]
 
@@ -285,8 +286,8 @@ class Launcher:
 
 
 def new_cluster_id() -> str:
-    """A cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools take
-    for an option.
+    """Return a cluster id in Kafka's form: 22 characters; not with a dash in front, which its tools
+    take for an option.
     """
     while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")).startswith(
         "-"

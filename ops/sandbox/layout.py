@@ -28,7 +28,7 @@ _BROKERS = re.compile(rf"{BROKER}(-\d+)?")
 
 
 def broker_name(number: int) -> str:
-    """The name of broker ``number``, which counts from 1 and is its node.id."""
+    """Return the name of broker ``number``, which counts from 1 and is its node.id."""
     return BROKER if number == 1 else f"{BROKER}-{number}"
 
 
@@ -37,7 +37,7 @@ def is_broker(process: str) -> bool:
 
 
 def sandboxes() -> Path:
-    """The directory of all sandboxes of this user; it need not exist."""
+    """Return the directory of all sandboxes of this user; it need not exist."""
     return paths.sandbox_directory("_").resolve().parent
 
 
@@ -74,7 +74,7 @@ class SandboxLayout:
         return self.root / "logs"
 
     def log(self, process: str) -> Path:
-        """The output of one process, appended to over its restarts."""
+        """Return the output of one process, appended to over its restarts."""
         return self.logs / f"{process}.log"
 
     def home(self, process: str) -> Path:

@@ -1,5 +1,5 @@
-"""One command at a time for one directory, held by the kernel so that a killed holder leaves no
-lock.
+"""One command at a time for a directory. The kernel holds the lock, so that a killed holder leaves
+none.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _acquire(descriptor: int, deadline: float) -> bool:
 def _is_still(descriptor: int, directory: Path) -> bool:
     mine = os.fstat(descriptor)
     try:
-        there = directory.stat()
+        current = directory.stat()
     except FileNotFoundError:
         return False
-    return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
+    return (mine.st_dev, mine.st_ino) == (current.st_dev, current.st_ino)

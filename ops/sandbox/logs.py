@@ -48,8 +48,8 @@ def write_logging(version: KafkaVersion, directory: Path) -> str:
 
 
 def telling_line(text: str) -> str:
-    """The line of a log that most likely says why its process failed: the last one with an error,
-    else the last.
+    """Return the line of a log that most likely has the cause of its process's failure: the last
+    one with an error, else the last.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # A stack trace ends with its cause, which explains more than its first line.
@@ -64,8 +64,8 @@ def telling_line(text: str) -> str:
 
 
 def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
-    """The logs of these processes, of all when none is named, by process. Raises BadInput for an
-    unknown name.
+    """Return the logs of these processes, of all when none is named, by process. Raises BadInput
+    for an unknown name.
     """
     found = {path.stem: path for path in sorted(layout.logs.glob("*.log"))}
     if unknown := [name for name in wanted if name not in found]:
@@ -80,7 +80,7 @@ def log_files(layout: SandboxLayout, wanted: Sequence[str]) -> dict[str, Path]:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The last ``count`` lines of a log; none where there is no log."""
+    """Return the last ``count`` lines of a log; none where there is no log."""
     if not path.exists() or count <= 0:
         return []
     with path.open(errors="replace") as log:

@@ -24,7 +24,7 @@ def free_ports(
     is_free: Callable[[int], bool] | None = None,
     seed: random.Random | None = None,
 ) -> list[int]:
-    """``count`` ports that nothing listens on now, none of them in ``taken``.
+    """Return ``count`` ports that nothing listens on now, none of them in ``taken``.
 
     They lie below the ephemeral range, so that no outgoing connection can take one between the
     choice and the use. The search starts at a random place, so that two sandboxes that start at
@@ -56,13 +56,13 @@ def can_bind(port: int) -> bool:
 
 
 def answers(port: int, *, timeout: float = 0.2) -> bool:
-    """Whether something accepts connections on this port; ``timeout`` in seconds."""
+    """Return whether a process accepts connections on this port; ``timeout`` in seconds."""
     return listens(f"{LOOPBACK}:{port}", timeout)
 
 
 def ephemeral_start(text: str | None = None) -> int:
-    """The first port that the system may give to outgoing connections; ``text`` is Linux' two
-    numbers.
+    """Return the first port that the system may give to outgoing connections; ``text`` is Linux'
+    two numbers.
     """
     if text is None:
         text = _LINUX_RANGE.read_text() if _LINUX_RANGE.exists() else ""

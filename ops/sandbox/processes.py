@@ -41,7 +41,7 @@ def require_psutil() -> None:
 
 
 def mark(root: Path) -> str:
-    """The JVM option that marks a process of the sandbox in ``root``."""
+    """Return the JVM option that marks a process of the sandbox in ``root``."""
     return f"{_MARK}{root}"
 
 
@@ -72,8 +72,8 @@ def spawn(command: Sequence[str], *, cwd: Path, log: Path) -> tuple[int, float]:
 
 
 def is_alive(pid: int | None, created: float, root: Path) -> bool:
-    """Whether the process with this pid is still the one that was started, and not a later one with
-    its number.
+    """Return whether the process with this pid is still the one that was started, and not a later
+    one with its number.
     """
     return pid is not None and _process(pid, created, root) is not None
 
@@ -90,8 +90,8 @@ def usage(pid: int, created: float, root: Path) -> tuple[float, int] | None:
 
 
 def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> bool:
-    """Ask a process to stop, or kill it, and wait until it is gone. Kills it after ``timeout``
-    seconds.
+    """Ask a process to stop, or kill it, and wait until it is gone. Kills it after
+    ``timeout`` seconds.
 
     Returns whether it ended by itself.
     """
@@ -114,8 +114,8 @@ def sweep(root: Path, *, timeout: float = 15.0) -> int:
     """Kill every process that carries the mark of ``root``, and return their number."""
     import psutil
 
-    wanted, killed = mark(root), 0
-    while found := [process for process, its_mark in marked() if its_mark == wanted]:
+    expected, killed = mark(root), 0
+    while found := [process for process, its_mark in marked() if its_mark == expected]:
         for process in found:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
@@ -128,14 +128,14 @@ def sweep(root: Path, *, timeout: float = 15.0) -> int:
 
 
 def roots() -> set[Path]:
-    """The directories of all sandboxes that have a process now, also of those whose directory is
-    gone.
+    """Return the directories of all sandboxes that have a process now, also of those whose
+    directory is gone.
     """
     return {Path(its_mark.removeprefix(_MARK)) for _, its_mark in marked()}
 
 
 def marked() -> Iterator[tuple[psutil.Process, str]]:
-    """Every running process that carries a mark, with the mark."""
+    """Yield every running process that carries a mark, with the mark."""
     import psutil
 
     for process in psutil.process_iter():
@@ -146,7 +146,7 @@ def marked() -> Iterator[tuple[psutil.Process, str]]:
 
 
 def _words(process: psutil.Process) -> list[str]:
-    """The command line, empty for a process that has none or is gone.
+    """Return the command line, empty for a process that has none or is gone.
 
     While a process is being replaced by its program (execve) its command line is empty for a
     moment.

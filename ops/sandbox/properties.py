@@ -26,7 +26,7 @@ def broker_properties(
     number: int = 1,
     controllers: Sequence[int] = (),
 ) -> dict[str, str]:
-    """``server.properties`` of one KRaft process that is broker and controller, of one or of
+    """Return ``server.properties`` of one KRaft process that is broker and controller, of one or of
     several.
 
     ``number`` is the broker's, and ``controllers`` are the CONTROLLER ports of all brokers, from
@@ -84,14 +84,14 @@ def broker_properties(
 
 
 def quorum(brokers: int) -> range:
-    """The numbers of the brokers that are controllers too: all but one of an even number, which
-    would add no safety.
+    """Return the numbers of the brokers that are controllers too: all but one of an even number,
+    which would add no safety.
     """
     return range(1, brokers + brokers % 2)
 
 
 def internal_topics(group_id: str) -> dict[str, str]:
-    """The names of a group's three internal topics, under the keys of the context file."""
+    """Return the names of a group's three internal topics, under the keys of the context file."""
     return {kind: f"{group_id}-{kind}" for kind in ("config", "offsets", "status")}
 
 
@@ -106,7 +106,7 @@ def worker_properties(
     extra: Mapping[str, str],
     replicas: int = 1,
 ) -> dict[str, str]:
-    """``worker.properties`` of one distributed worker.
+    """Return ``worker.properties`` of one distributed worker.
 
     Departs from Connect's defaults where those are made for production: a worker that leaves
     releases its tasks after one second instead of five minutes, a dead one is noticed after 6 s
@@ -114,7 +114,7 @@ def worker_properties(
     heartbeat, which comes after half a second instead of three.
     """
     topics = internal_topics(group_id)
-    own = {
+    properties = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": group_id,
         "listeners": f"http://{LOOPBACK}:{port}",
@@ -138,19 +138,21 @@ def worker_properties(
         "connector.client.config.override.policy": "All",
     }
     if version.has_service_load:
-        own["plugin.discovery"] = "service_load"
+        properties["plugin.discovery"] = "service_load"
     if version.has_exactly_once_source:
-        own[SUPPORT_KEY] = support
-    return own | dict(extra)
+        properties[SUPPORT_KEY] = support
+    return properties | dict(extra)
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """The text of a properties file, one line for each key."""
+    """Return the text of a properties file, one line for each key."""
     return "".join(java_properties.with_value("", key, value) for key, value in properties.items())
 
 
 def with_changes(text: str, changes: Mapping[str, str]) -> str:
-    """``text`` with these keys set in place, or at the end; every other character is unchanged."""
+    """Return ``text`` with these keys set in place, or at the end; every other character is
+    unchanged.
+    """
     for key, value in changes.items():
         text = java_properties.with_value(text, key, value)
     return text

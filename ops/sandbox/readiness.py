@@ -1,4 +1,4 @@
-"""When a broker and a group of workers can be used."""
+"""The conditions under which a broker and a group of workers can be used."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def wait_for_group(
 
 
 def _silent(client: Any, url: str) -> str | None:
-    """Why a worker is not ready; None if it is."""
+    """Return why a worker is not ready; None if it is."""
     import httpx
 
     for path in ("/", "/connectors"):
@@ -90,7 +90,7 @@ def _silent(client: Any, url: str) -> str | None:
 
 
 def _unsettled(admin: Any, group_id: str, urls: set[str]) -> str | None:
-    """Why a group is not the one stable group of the workers at ``urls``; None when it is."""
+    """Return why a group is not the one stable group of the workers at ``urls``; None if it is."""
     try:
         with warnings.catch_warnings():
             # Its replacement does not list Connect's groups.

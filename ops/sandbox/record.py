@@ -19,9 +19,9 @@ from connectctl.ops.sandbox.spec import SandboxSpec
 class Node:
     """One process of a sandbox: a broker (``group_id`` empty) or a worker.
 
-    ``pid`` is None when it was stopped on purpose. ``created`` is the process's start time, in
-    seconds since the epoch as psutil gives it: pid and start time together name a process, a pid
-    alone may have been given to another.
+    ``pid`` is None if it was stopped on purpose. ``created`` is the process's start time, in
+    seconds since the epoch as psutil returns it: pid and start time together identify a process; a
+    pid alone may be that of a later one.
     """
 
     name: str
@@ -50,20 +50,22 @@ class SandboxRecord:
 
     @property
     def brokers(self) -> dict[str, Mapping[str, int]]:
-        """The ports of every broker by listener name."""
+        """Return the ports of every broker by listener name."""
         return {BROKER: self.listeners, **self.peers}
 
     def addresses(self, listener: str) -> str:
-        """Where clients find this listener: one address of each broker, separated by commas."""
+        """Return the bootstrap servers of this listener: one address of each broker, separated by
+        commas.
+        """
         return ",".join(f"{LOOPBACK}:{ports[listener]}" for ports in self.brokers.values())
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses for operators and workers."""
+        """Return the brokers' addresses for operators and workers."""
         return self.addresses(people(self.spec))
 
     def node(self, name: str) -> Node:
-        """The node of this name; KeyError when there is none."""
+        """Return the node of this name; KeyError when there is none."""
         for node in self.nodes:
             if node.name == name:
                 return node
@@ -84,7 +86,7 @@ class SandboxRecord:
 
 
 def people(spec: SandboxSpec) -> str:
-    """The listener for operators and workers."""
+    """Return the listener for operators and workers."""
     return security.SCRAM if spec.secured else properties.PLAINTEXT
 
 
@@ -98,7 +100,9 @@ def save(record: SandboxRecord, layout: SandboxLayout) -> None:
 
 
 def load(layout: SandboxLayout) -> SandboxRecord | None:
-    """The record, or None when there is none or it cannot be read, which both mean: start over."""
+    """Return the record, or None when there is none or it cannot be read, which both mean: start
+    over.
+    """
     try:
         data: dict[str, Any] = json.loads(layout.record.read_text())
         nodes = tuple(Node(**node) for node in data.pop("nodes"))

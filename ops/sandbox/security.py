@@ -1,4 +1,4 @@
-"""What makes a sandbox secured: its listeners, users, passwords, and the properties that name them.
+"""The security of a sandbox: its listeners, users, passwords, and the properties that name them.
 
 ::
 
@@ -7,13 +7,13 @@
         worker.p12  keystore.password                       the worker's once more, for its REST server
         <user>.password                                     of SCRAM, PLAIN and the workers' REST servers
         oauth.claims                                        librdkafka's sasl.oauthbearer.config of admin
-        rest-users.properties  rest-login.conf              what workers check basic authentication against
+        rest-users.properties  rest-login.conf              the users of the workers' basic authentication
 
 A principal is called the same on every listener, so that one ACL counts on all of them. The only
 super user is the broker itself, by its certificate; people and workers have ACLs (``grants``). The
 broker takes unsigned OAUTHBEARER tokens, as Kafka's own test validator does: what makes one good is
 the name of the claim that holds its principal, which is a secret of this sandbox. A required scope
-is no secret: the broker tells it to everybody whose token is without it.
+is no secret: the broker sends it to every client whose token lacks it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Security:
 
     @property
     def authority(self) -> Path:
-        """The certificate that signed all others."""
+        """Return the certificate that signed all others."""
         return self.directory / f"{certificates.AUTHORITY}.pem"
 
     @property
@@ -84,7 +84,7 @@ class Security:
 
     @property
     def principal_claim(self) -> str:
-        """The name of the claim in which the broker looks for a token's principal."""
+        """Return the name of the claim in which the broker looks for a token's principal."""
         return self.claims_file.read_text().partition("principalClaimName=")[2].split()[0]
 
     def _password_file(self, user: str) -> Path:
@@ -168,7 +168,7 @@ class Security:
 
     def _rest_stores(self) -> dict[str, str]:
         # Workers send each other requests. All show the same certificate, so that their keystore
-        # says whom to trust as well.
+        # also has the trusted authority.
         store = {
             "type": "PKCS12",
             "location": f"{self.directory / WORKER}.p12",
@@ -193,8 +193,8 @@ class Security:
             "ssl.ca.location": str(self.authority),
         }
         if listener == MTLS:
-            own = str(self.identity(principal))
-            return known | {"ssl.certificate.location": own, "ssl.key.location": own}
+            identity = str(self.identity(principal))
+            return known | {"ssl.certificate.location": identity, "ssl.key.location": identity}
         known["sasl.mechanism"] = MECHANISMS[listener]
         if listener == OAUTH:
             claims = {"sasl.oauthbearer.config": {"file": str(self.claims_file)}}
@@ -205,7 +205,7 @@ class Security:
         }
 
     def rest(self) -> dict[str, object]:
-        """The entries of a context file by which ``admin`` reaches workers."""
+        """Return the entries of a context file by which ``admin`` reaches workers."""
         password = {"file": str(self._password_file(ADMIN))}
         return {
             "rest_auth": {"username": ADMIN, "password": password},
@@ -214,8 +214,8 @@ class Security:
 
 
 def grants() -> list[tuple[str, str, str, str]]:
-    """``(principal, resource type, name, operation)`` of the ACLs to begin with, as librdkafka
-    calls them.
+    """Return ``(principal, resource type, name, operation)`` of the ACLs to begin with, as
+    librdkafka calls them.
 
     Workers run what they are given, so that they may use every topic, group and transactional id;
     they administer nothing.
@@ -249,7 +249,7 @@ def grant(client: Mapping[str, Any]) -> None:
     )
 
     literal, allow = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    wanted = [
+    requests = [
         AclBinding(
             ResourceType[kind], name, literal, principal, "*", AclOperation[operation], allow
         )
@@ -257,7 +257,7 @@ def grant(client: Mapping[str, Any]) -> None:
     ]
     try:
         admin = AdminClient({**client, "log_level": 0})
-        for future in admin.create_acls(wanted, request_timeout=_ACLS_PATIENCE).values():
+        for future in admin.create_acls(requests, request_timeout=_ACLS_PATIENCE).values():
             future.result()
     except KafkaException as e:
         raise ConnectctlError(

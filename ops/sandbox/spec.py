@@ -24,11 +24,11 @@ class SandboxSpec:
     With three brokers, any one of them may fail: all are controllers, and every internal topic has
     three replicas. ``workers`` may be 0, for a broker to which connectors of another sandbox write.
     ``support`` is the workers' ``exactly.once.source.support``. ``extra_worker_properties`` and
-    ``extra_broker_properties`` win over the sandbox's own. ``extra_listeners`` adds broker
+    ``extra_broker_properties`` override the sandbox's own. ``extra_listeners`` adds broker
     listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free ports; the
-    sandbox itself always speaks to the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` puts
-    everything behind TLS, logins and ACLs instead, without any PLAINTEXT listener: see
-    ``security``. Raises BadInput for what no sandbox can be.
+    sandbox itself always uses the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` has TLS,
+    logins and ACLs everywhere instead, without a PLAINTEXT listener: see ``security``. Raises
+    BadInput for an impossible combination.
     """
 
     name: str = "default"
@@ -70,9 +70,9 @@ class SandboxSpec:
         """
         pairs = [(f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
         return [
-            f"{name.replace('_', ' ')} is {mine}, not {theirs}"
-            for name, mine, theirs in pairs
-            if mine != theirs
+            f"{name.replace('_', ' ')} is {mine}, not {other_value}"
+            for name, mine, other_value in pairs
+            if mine != other_value
         ]
 
 

@@ -17,7 +17,7 @@ from connectctl.ops.sandbox.spec import check_name
 
 
 class SandboxState(StrEnum):
-    """Of a process, and of a sandbox as a whole."""
+    """The state of a process, or of a sandbox as a whole."""
 
     RUNNING = "RUNNING"
     STARTING = "STARTING"
@@ -29,8 +29,8 @@ class SandboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One process. ``uptime`` in seconds and ``memory`` (resident) in bytes; None for one that does
-    not run.
+    """One process. ``uptime`` in seconds and ``memory`` (resident) in bytes are None if it does not
+    run.
 
     STOPPED: on purpose. DEAD: it should run. STARTING: it runs and does not listen yet.
     """
@@ -49,7 +49,7 @@ class ProcessStatus:
 @dataclass(frozen=True, slots=True)
 class SandboxStatus:
     """One sandbox. DEGRADED: a process died. LEFTOVER: an ``up`` failed or was killed; ``up`` or
-    ``down`` cleans it.
+    ``down`` removes it.
     """
 
     name: str
@@ -61,7 +61,7 @@ class SandboxStatus:
 
 
 def status(name: str) -> SandboxStatus:
-    """The status of the sandbox of this name. Raises BadInput when there is none."""
+    """Return the status of the sandbox of this name. Raises BadInput when there is none."""
     check_name(name)
     processes.require_psutil()
     layout = SandboxLayout.of(name)

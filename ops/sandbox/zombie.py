@@ -36,7 +36,7 @@ class Zombie:
             raise ConnectctlError("The zombie producer could not write", why=e.args[0].str()) from e
 
     def refused(self) -> str | None:
-        """Why the zombie cannot commit, None where it could."""
+        """Return why the zombie cannot commit, None if it can."""
         from confluent_kafka import KafkaException
 
         try:

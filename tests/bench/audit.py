@@ -77,7 +77,7 @@ def fill(bootstrap: str, topic: str, records: int, size: int) -> None:
 def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
     """The topic as a frame of records, counted."""
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.clients.librdkafka.stream import stream
+    from connectctl.ops.clients.librdkafka.consume import read_ranges
     from connectctl.ops.jobs.audit import pieces, split
 
     spans = spans_of(bootstrap, topic)
@@ -90,7 +90,9 @@ def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 ranges = {s.place: (s.start, s.until) for s in shares[number]}
-                for _, some in stream(Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges):
+                for _, some in read_ranges(
+                    Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges
+                ):
                     columns = (
                         pa.array([m.key() for m in some], pa.binary()),
                         pa.array([m.value() for m in some], pa.binary()),

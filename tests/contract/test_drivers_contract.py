@@ -161,7 +161,7 @@ class TestStrimzi(DriverContract):
             kubectl=str(kubectl.path),
             pause=0.01,
             roll_timeout=60.0,
-            tell=print,
+            instruct=print,
         )
         stranger = "other-connect-0.other-connect.default.svc:8083"
 

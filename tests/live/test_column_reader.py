@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 from connectctl.ops.clients.kafka_protocol import column_reader
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.stream import stream
+from connectctl.ops.clients.librdkafka.consume import read_ranges
 from connectctl.ops.jobs.audit import Cluster, columns
 from connectctl.ops.kafka.record_batch_decoder import Columns
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -41,7 +41,7 @@ def test_every_codec_and_outcome_is_read_as_librdkafka_reads_it(
             assert isinstance(some, Columns)
             found.setdefault(place, []).extend(told(some))
         expected: dict[Any, list[Any]] = {}
-        for place, some_ in stream(Kafka(client, timeout=120), ranges):
+        for place, some_ in read_ranges(Kafka(client, timeout=120), ranges):
             expected.setdefault(place, []).extend(told(some_))
         assert found == expected
     assert sum(map(len, found.values())) > 100

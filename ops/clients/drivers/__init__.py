@@ -1,1 +1,1 @@
-"""How a worker's property is changed and the worker restarted: the operator's own way."""
+"""Ways to change a worker's property and to restart the worker, as its operator does it."""

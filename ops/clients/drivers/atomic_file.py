@@ -1,4 +1,4 @@
-"""Replaces a file as a whole or not at all, and keeps what it was."""
+"""Replaces a file as a whole or not at all, and keeps its earlier content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ _BACKUP = ".connectctl-"
 
 
 def problem_with(file: Path) -> str | None:
-    """Why ``file`` could not be replaced by one with the same owner, else None. Touches nothing."""
+    """Return why ``file`` cannot be replaced by one with the same owner, else None. Changes
+    nothing.
+    """
     real = _real(file)
     try:
         status = real.stat()
@@ -48,16 +50,16 @@ def problem_with(file: Path) -> str | None:
 
 
 def read(file: Path) -> str:
-    """The file as text, any bytes of it. Raises ``ConnectctlError``."""
+    """Return the file as text, any bytes of it. Raises ``ConnectctlError``."""
     with _translated(f"{file} cannot be read"):
         return _real(file).read_bytes().decode(java_properties.ENCODING)
 
 
 def set_property(file: Path, name: str, value: str) -> bool:
-    """Set a property in place, keeping all else; says whether anything had to be changed. Raises
+    """Set a property in place, and keep all others; return whether the file was changed. Raises
     ``ConnectctlError``.
 
-    Readers see the old file or the new one, also when the machine stops in between.
+    Readers see the old file or the new one, also if the machine stops in between.
     """
     before = read(file)
     try:

@@ -26,23 +26,23 @@ class ShellLines:
     scheme: str = "http"
 
     def values(self, worker: str) -> dict[str, str]:
-        """What the placeholders of a worker stand for. Raises ``BadInput``."""
+        """Return the values of a worker's placeholders. Raises ``BadInput``."""
         at = worker_address.parse(worker, self.scheme)
         return {"worker": at.worker, "host": at.host, "port": str(at.port), "url": at.url}
 
     def filled(self, key: str, worker: str, **values: str) -> str:
-        """The shell line under ``key`` with its placeholders replaced. Raises ``BadInput``."""
+        """Return the shell line under ``key`` with its placeholders replaced. Raises ``BadInput``."""
         return filled_for_shell(self.templates[key], self.values(worker) | values)
 
     def shown(self, key: str, worker: str, **values: str) -> str:
-        """As ``filled``, with secrets masked."""
+        """Return the line of ``filled``, with secrets masked."""
         return self.commands.hide(self.filled(key, worker, **values))
 
     def run(self, key: str, worker: str, **values: str) -> str | None:
         """Run the line; gives the last line that it printed, masked."""
         purpose = {"change": "The change of", "restart": "The restart of"}[key]
-        said = self.commands.run(self.filled(key, worker, **values), f"{purpose} {worker}")
-        return self.commands.hide(said.last_line) if said.last_line else None
+        output = self.commands.run(self.filled(key, worker, **values), f"{purpose} {worker}")
+        return self.commands.hide(output.last_line) if output.last_line else None
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Command(WorkerDriver):
         try:
             printed = self.lines.commands.run(line, f"Reading {name} of {worker}").out
         except CommandFailed as e:
-            if e.said.status != NOT_FOUND or e.said.both.strip():
+            if e.output.status != NOT_FOUND or e.output.both.strip():
                 raise
             printed = ""
         return ConfiguredValue(value_in(printed, name), f"command {self.lines.commands.hide(line)}")
@@ -91,8 +91,8 @@ class Command(WorkerDriver):
 
 
 def value_in(printed: str, name: str) -> str | None:
-    """The property's value in what a command printed: a properties file, the property's line in
-    one, or the value.
+    """Return the property's value in what a command printed: a properties file, the property's line
+    in one, or the value.
     """
     lines = [line.strip() for line in printed.splitlines()]
     lines = [line for line in lines if line and line[0] not in "#!"]

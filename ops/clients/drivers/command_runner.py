@@ -34,7 +34,7 @@ _LOOK = 0.1
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a command printed, secrets and all: on standard output, and on both together. The
+    """The output of a command, with its secrets: standard output, and both outputs together. The
     beginning may be cut off.
     """
 
@@ -44,7 +44,7 @@ class CommandOutput:
 
     @property
     def last_line(self) -> str | None:
-        """The last line of standard output that is not blank."""
+        """Return the last line of standard output that is not blank."""
         return next(
             (
                 line.strip()[:SHOWN_LENGTH]
@@ -56,21 +56,19 @@ class CommandOutput:
 
 
 class CommandFailed(ConnectctlError):
-    """A command ended with an exit status that says so. ``said`` is what it printed, secrets and
-    all.
-    """
+    """A command ended with an exit status other than 0. ``output`` is its output, with its secrets."""
 
     code = "command-failed"
 
-    def __init__(self, what: str, said: CommandOutput, *, why: str):
+    def __init__(self, what: str, output: CommandOutput, *, why: str):
         super().__init__(what, why=why)
-        self.said = said
+        self.output = output
 
 
 @dataclass
 class Commands:
-    """Runs commands, each for at most ``timeout`` seconds. ``secrets`` gives the values to hide,
-    asked for when needed.
+    """Runs commands, each for at most ``timeout`` seconds. ``secrets`` returns the values to mask,
+    and is called when needed.
     """
 
     timeout: float
@@ -115,20 +113,22 @@ class Commands:
                 if process.poll() is None:
                     _end(process)
                 output.selector.close()
-        said = CommandOutput(output.text(output.out), output.text(output.both), process.returncode)
+        printed = CommandOutput(
+            output.text(output.out), output.text(output.both), process.returncode
+        )
         if not ended:
             raise TimedOut(
                 f"{purpose} took longer than {self.timeout:g} s and was ended",
-                why=self._why(f"{self.hide(text)} did not end", said),
+                why=self._why(f"{self.hide(text)} did not end", printed),
                 next_step="Try it by hand; raise workers.timeout if it needs longer.",
             )
         if process.returncode != 0:
             what = f"{self.hide(text)} ended: {_status(process.returncode)}"
-            raise CommandFailed(f"{purpose} failed", said, why=self._why(what, said))
-        return said
+            raise CommandFailed(f"{purpose} failed", printed, why=self._why(what, printed))
+        return printed
 
-    def _why(self, what: str, said: CommandOutput) -> str:
-        text = said.both if len(said.both) <= KEPT else _whole_words(said.both[-KEPT:])
+    def _why(self, what: str, output: CommandOutput) -> str:
+        text = output.both if len(output.both) <= KEPT else _whole_words(output.both[-KEPT:])
         shown = (line.strip()[:SHOWN_LENGTH] for line in self.hide(text).splitlines())
         lines = [line for line in shown if line][-SHOWN_LINES:]
         return what + (f"; it printed: {' / '.join(lines)}" if lines else "; it printed nothing")
@@ -144,11 +144,11 @@ class _Output:
     selector: selectors.DefaultSelector = field(default_factory=selectors.DefaultSelector)
 
     def read(self, process: subprocess.Popen[bytes], deadline: float) -> bool:
-        """Read until the process has ended and its output with it; says whether it ended before
+        """Read until the process and its output have ended; return whether the process ended before
         ``deadline``.
 
-        A process that it left behind, such as a worker started in the background, may hold the
-        output for good: it is read a moment longer, and no more.
+        A process that it started, such as a worker in the background, may keep the output open: it
+        is then read only for a moment.
         """
         for stream, kept in (
             (process.stdout, (self.out, self.both)),
@@ -164,7 +164,7 @@ class _Output:
                 return left_at is not None
             for key, _ in self.selector.select(_LOOK):
                 self._take(key)
-        # It closed its output and goes on.
+        # It closed its output and continues.
         with suppress(subprocess.TimeoutExpired):
             process.wait(max(0.0, deadline - time.monotonic()))
         return process.poll() is not None
@@ -178,14 +178,14 @@ class _Output:
             del kept[: -self.keep - 1]
 
     def text(self, kept: bytearray) -> str:
-        """One of the two as text."""
+        """Return one of the two outputs as text."""
         text = kept.decode(errors="replace")
         return _whole_words(text) if len(kept) > self.keep else text
 
 
 def _whole_words(text: str) -> str:
-    """``text`` without the line, or the word, that lost its beginning: half a secret could not be
-    recognised.
+    """Return ``text`` without the line, or the word, that lost its beginning: half a secret could
+    not be recognised.
     """
     return "… " + text.partition("\n" if "\n" in text.rstrip("\n") else " ")[2]
 
@@ -215,8 +215,8 @@ def _status(code: int) -> str:
 
 
 def _secrets_around() -> tuple[str, ...]:
-    """The values of this process's own environment whose names call them secrets: commands get
-    them, too.
+    """Return the values of this process's own environment whose names call them secrets: commands
+    get them, too.
     """
     long_enough = 6
     return tuple(

@@ -1,4 +1,4 @@
-"""Workers that a person changes and restarts: says what to do, and does nothing."""
+"""Workers that the user changes and restarts: prints instructions, and changes nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from connectctl.ops.core.errors import BadInput
 
 @dataclass
 class Manual(WorkerDriver):
-    """``tell`` gets what the person is to do, one line each. The same change is printed once, a
-    restart every time.
+    """``instruct`` prints instructions, one line each. The same change is printed once, a restart every
+    time.
     """
 
-    tell: Callable[[str], None]
+    instruct: Callable[[str], None]
     name: str = "manual"
     _requested: dict[tuple[str, str], str] = field(default_factory=dict)
 
@@ -40,9 +40,9 @@ class Manual(WorkerDriver):
         at = worker_address.parse(worker)
         if self._requested.get((at.worker, name)) != value:
             self._requested[at.worker, name] = value
-            self.tell(f"Set {name}={value} in the properties of worker {at.worker}.")
+            self.instruct(f"Set {name}={value} in the properties of worker {at.worker}.")
         return "requested"
 
     def restart(self, worker: str) -> str | None:
-        self.tell(f"Restart worker {worker_address.parse(worker).worker}, and no other.")
+        self.instruct(f"Restart worker {worker_address.parse(worker).worker}, and no other.")
         return "requested"

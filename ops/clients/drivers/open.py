@@ -25,14 +25,14 @@ ROLL_TIMEOUT = 900.0
 
 @dataclass(frozen=True)
 class DriverContext:
-    """What drivers need besides the section.
+    """The values that drivers need besides the section.
 
-    ``tell`` gets what a person is to do; ``sandbox_driver`` gives the driver of a sandbox and its
-    group; ``secrets`` gives values to hide in the output of commands; ``scheme`` is that of the
-    workers' REST servers; ``sandbox`` is the sandbox that the context belongs to.
+    ``instruct`` prints instructions; ``sandbox_driver`` returns the driver of a sandbox and its group;
+    ``secrets`` returns values to mask in the output of commands; ``scheme`` is that of the workers'
+    REST servers; ``sandbox`` is the sandbox that the context belongs to.
     """
 
-    tell: Callable[[str], None]
+    instruct: Callable[[str], None]
     sandbox_driver: Callable[[str, str | None], WorkerDriver]
     secrets: Callable[[], Iterable[str]] = tuple
     scheme: str = "http"
@@ -42,7 +42,7 @@ class DriverContext:
 
 @dataclass(frozen=True)
 class MissingDriver(WorkerDriver):
-    """Workers of which the section says too little to change them."""
+    """Workers whose section does not have enough to change them."""
 
     lacks: str
     name: str = "none"
@@ -82,7 +82,7 @@ class ByWorker:
         return ", ".join(dict.fromkeys(driver.name for driver in (self.rest, *self.each.values())))
 
     def of(self, worker: str) -> WorkerDriver:
-        """The driver of a worker. Raises ``BadInput`` for what is not an address."""
+        """Return the driver of a worker. Raises ``BadInput`` for what is not an address."""
         at = worker_address.parse(worker)
         bracketed = at.worker.rpartition(":")[0]
         found = (self.each.get(key) for key in (at.worker, bracketed))
@@ -111,7 +111,7 @@ class ByWorker:
 
 
 def opened(section: WorkersSection, around: DriverContext) -> WorkerDriver:
-    """The driver of all workers of a context."""
+    """Return the driver of all workers of a context."""
     rest = _opened(section, around)
     # Workers of one KafkaConnect share its driver: what one of them was changed to, all are waited
     # for to have.
@@ -150,7 +150,7 @@ def _opened(way: WorkerSettings, around: DriverContext) -> WorkerDriver:
             missing = MissingDriver("the driver sandbox requires sandbox")
             return around.sandbox_driver(name, around.group_id) if name else missing
         case _:
-            return Manual(around.tell)
+            return Manual(around.instruct)
 
 
 def _strimzi(way: WorkerSettings, commands: Commands, around: DriverContext) -> Strimzi:
@@ -161,5 +161,5 @@ def _strimzi(way: WorkerSettings, commands: Commands, around: DriverContext) -> 
         kubectl=way.kubectl or "kubectl",
         apply=way.apply is not False,
         roll_timeout=way.roll_timeout or ROLL_TIMEOUT,
-        tell=around.tell,
+        instruct=around.instruct,
     )

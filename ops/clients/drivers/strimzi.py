@@ -25,7 +25,7 @@ KIND = "kafkaconnects.kafka.strimzi.io"
 PODS = "strimzipodsets.core.strimzi.io"
 ROLL = "strimzi.io/manual-rolling-update"
 UNANSWERED = 5
-"""How often in a row kubectl may fail while a roll is waited for."""
+"""The number of consecutive failures of kubectl that a wait for a roll tolerates."""
 PAUSED = "strimzi.io/pause-reconciliation"
 _ROOM = 8 * 1024 * 1024
 """Bytes of a resource that are read: etcd takes none bigger than 1.5 MB, and JSON for people is
@@ -35,11 +35,10 @@ wider.
 
 @dataclass
 class Strimzi:
-    """``WorkerDriver`` of a KafkaConnect resource. ``apply``: patch it; else ``tell`` the patch,
-    for who keeps it in git.
+    """``WorkerDriver`` of a KafkaConnect resource. With ``apply`` it patches the resource; else it
+    prints the patch by ``instruct``, for users who keep it in git.
 
-    ``roll_timeout``: seconds that a change may take from here until the operator has restarted all
-    workers.
+    ``roll_timeout``: seconds from here until the operator has restarted all workers.
     """
 
     resource: str
@@ -49,7 +48,7 @@ class Strimzi:
     apply: bool = True
     roll_timeout: float = 900.0
     pause: float = 2.0
-    tell: Callable[[str], None] = field(kw_only=True)
+    instruct: Callable[[str], None] = field(kw_only=True)
     name: str = "strimzi"
     _awaited: dict[str, str] = field(default_factory=dict)
     _rolling: bool = False
@@ -96,7 +95,7 @@ class Strimzi:
         return ConfiguredValue(None if value is None else _as_java(value), self._called)
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """See ``WorkerDriver``. Without ``apply`` it tells the patch; ``restart`` waits until the
+        """See ``WorkerDriver``. Without ``apply`` it prints the patch; ``restart`` waits until the
         resource has it.
         """
         self._member(worker)
@@ -109,25 +108,24 @@ class Strimzi:
             return f"already set on {self._called}"
         self._begin()
         if not self.apply:
-            self.tell(self._manifest(name, value))
+            self.instruct(self._manifest(name, value))
             return "requested; waiting for it to be applied is part of the restart"
         patch = json.dumps({"spec": {"config": {name: value}}})
         self._run("The patch", "patch", f"{KIND}/{self.resource}", "--type", "merge", "-p", patch)
         return f"patched {self._called}"
 
     def restart(self, worker: str) -> str | None:
-        """Wait until the resource has what ``change`` asked for and Strimzi has restarted all
-        workers with it.
+        """Wait until the resource has the requested change and Strimzi has restarted all workers
+        with it.
 
-        Where it was all carried out before, the operator is asked for a roll. What restarted one
-        worker restarted all: for the next one there is nothing left to do. Raises ``TimedOut`` with
-        what Strimzi says.
+        If this was done before, a roll is requested. The restart of one worker restarted all: for
+        the next one nothing remains to be done. Raises ``TimedOut`` with Strimzi's reason.
         """
         self._member(worker)
         wants_another = not self._rolling or worker in self._restarted
         if wants_another and self._missing(self._get()) is None:
             if not self.apply:
-                self.tell(
+                self.instruct(
                     f"Have Strimzi restart the workers: {self.kubectl} "
                     f"{shlex.join(self._where(*self._annotate))}"
                 )
@@ -177,16 +175,16 @@ class Strimzi:
         return f"{PODS}/{self.resource}-connect"
 
     def _asked(self) -> str | None:
-        """Whether the operator has not done the roll that it was asked for: it takes the annotation
-        away then.
+        """Return whether the operator has not completed the requested roll: it removes the
+        annotation then.
         """
         if not self._requested:
             return None
         words = ("get", self._pods, "--ignore-not-found", "-o", "json")
-        said = self._run("Reading its pods", *words, keep=_ROOM)
+        output = self._run("Reading its pods", *words, keep=_ROOM)
         try:
             annotations = (
-                read_json(said)["metadata"].get("annotations") or {} if said.strip() else {}
+                read_json(output)["metadata"].get("annotations") or {} if output.strip() else {}
             )
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise ConnectctlError(
@@ -195,7 +193,7 @@ class Strimzi:
         return f"{self._pods} still has the annotation {ROLL}" if ROLL in annotations else None
 
     def _missing(self, found: Mapping[str, Any]) -> str | None:
-        """What the resource still lacks, else None."""
+        """Return what the resource still lacks, else None."""
         config = _config(found)
         for name, value in self._awaited.items():
             if (now := _as_java(config.get(name))) != value:
@@ -244,9 +242,9 @@ class Strimzi:
             )
 
     def _get(self) -> dict[str, Any]:
-        said = self._run("Reading it", "get", f"{KIND}/{self.resource}", "-o", "json", keep=_ROOM)
+        output = self._run("Reading it", "get", f"{KIND}/{self.resource}", "-o", "json", keep=_ROOM)
         try:
-            found = read_json(said)
+            found = read_json(output)
             metadata = {"generation": 0} | found["metadata"]
             return {
                 "metadata": metadata,
@@ -272,7 +270,7 @@ def _config(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_java(value: Any) -> str | None:
-    """A value of ``spec.config`` as it gets into the worker's properties."""
+    """Return a value of ``spec.config`` as it gets into the worker's properties."""
     if isinstance(value, bool):
         return str(value).lower()
     return None if value is None else str(value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from connectctl.ops.clients.kafka_protocol.headers import Headers, opening, request
+from connectctl.ops.clients.kafka_protocol.headers import Headers, partition_of, request
 from connectctl.ops.clients.kafka_protocol.raw_connection import RawConnection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.compression import unpacked
@@ -56,11 +56,11 @@ class ColumnReader(Headers):
         import numpy as np
 
         connection = self._asked(place, offset)
-        left, aborted = opening(connection, place)
-        data = np.empty(left + PADDING, np.uint8)
-        connection.into(data.data[:left])
+        part = partition_of(connection, place, committed=True)
+        data = np.empty(part.size + PADDING, np.uint8)
+        connection.into(data.data[: part.size])
         connection.skip(connection.left)
-        answer = CommittedBatches(data, left, aborted)
+        answer = CommittedBatches(data, part.size, part.aborted)
         found = list(answer)
         behind = answer.next_offset
         if behind is not None and behind < self._end and not answer.is_old:

@@ -1,10 +1,9 @@
-"""Fetch of many partitions at once: its requests, and its responses read from a connection as they
-arrive.
+"""Requests and responses of Fetch. A response is parsed while it arrives.
 
-Version 13 names topics by their ids, so that a topic that was deleted and created again is not
-taken for the one before, and has the broker compare the epoch of what was fetched last with its log
-(KIP-595); 11 names them by their names, and is what brokers before 3.1 have. A response is never
-held but for the batches of one partition at a time.
+Version 13 has topic ids: a topic that was deleted and created again is not taken for the earlier
+one. It also has the broker compare the leader epoch of the last fetched batch with its log
+(KIP-595). Version 11 has topic names; brokers before 3.1 have no newer one. Of a response at most
+the batches of one partition are held in memory.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ _DIVERGING = 0
 
 
 class Position(NamedTuple):
-    """Where a partition is read: the next offset, and the leader epoch of the batch before it, -1
-    where none is known.
+    """A position in a partition: the next offset, and the leader epoch of the batch before it, -1
+    if unknown.
     """
 
     offset: int
@@ -38,8 +37,8 @@ class Position(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """How much a response holds: bytes in all, and of a partition. Either has one batch at least,
-    however large.
+    """The size of a response in bytes, in all and for a partition. Either has at least one batch,
+    however large it is.
 
     ``wait_ms`` is how long the broker waits for the first record.
     """
@@ -50,10 +49,11 @@ class FetchLimits(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """What a response has of a partition: an error's ``code``, its last stable offset or, with
-    read_uncommitted, its high watermark as ``end``, the ``first`` offset of its log; and ``size``
-    bytes of batches in ``data``, with the producers and first offsets of the transactions among
-    them that were aborted. ``diverged``: the log no longer has what was fetched.
+    """A partition in a response: the ``code`` of an error, the last stable offset or, with
+    read_uncommitted, the high watermark as ``end``, the ``first`` offset of its log.
+
+    ``data`` has ``size`` bytes of batches, ``aborted`` the producers and first offsets of aborted
+    transactions among them. ``diverged``: the log no longer has what was fetched.
     """
 
     place: TopicPartition
@@ -73,7 +73,9 @@ def fetch_request(
     *,
     committed: bool,
 ) -> Any:
-    """Fetch of these partitions, in their order; by the topics' ``ids`` where there are any."""
+    """Return the Fetch request for these partitions, in their order; with the topics' ``ids`` if
+    given.
+    """
     from kafka.protocol.consumer.fetch import FetchRequest
 
     version = BY_ID if ids else BY_NAME
@@ -103,24 +105,29 @@ def fetch_request(
 
 
 def read_response(
-    connection: RawConnection, ids: Mapping[str, UUID], *, committed: bool
+    connection: RawConnection, ids: Mapping[str, UUID], *, committed: bool, hold: bool = True
 ) -> tuple[int, Iterator[PartitionData]]:
-    """An error code of the whole, and what the response has of each partition, which has to be
-    taken to its end.
+    """Return the error code of the response, and an iterator over its partitions, which has to be
+    read to its end.
+
+    Without ``hold``, the batches of a partition are not read into ``data``: the caller may read
+    them from the connection before it takes the next partition.
     """
     layout = _Compact(connection) if ids else _Plain(connection)
     layout.begin()
     _, code, _ = connection.take(_TOP)
-    return code, _partitions(
-        connection, layout, {id_: topic for topic, id_ in ids.items()}, committed=committed
-    )
+    names = {id_: topic for topic, id_ in ids.items()}
+    return code, _partitions(connection, layout, names, committed=committed, hold=hold)
 
 
 def _partitions(
-    connection: RawConnection, layout: _Plain, names: Mapping[UUID, str], *, committed: bool
+    connection: RawConnection,
+    layout: _Plain,
+    names: Mapping[UUID, str],
+    *,
+    committed: bool,
+    hold: bool,
 ) -> Iterator[PartitionData]:
-    import numpy as np
-
     for _ in range(layout.count()):
         topic = layout.topic(names)
         for _ in range(layout.count()):
@@ -131,43 +138,55 @@ def _partitions(
                 layout.tags()
             connection.take(_COUNT)  # the preferred replica, of which there is none without a rack
             size = layout.count()
-            data = np.empty(size + PADDING, np.uint8) if size else None
-            if data is not None:
-                connection.into(data.data[:size])
-            diverged = _DIVERGING in layout.tags()
             end = stable if committed else high
-            yield PartitionData(
-                TopicPartition(topic, partition), code, end, first, data, size, aborted, diverged
+            found = PartitionData(
+                TopicPartition(topic, partition), code, end, first, None, size, aborted
             )
+            if not hold:
+                after = connection.left - size
+                yield found
+                connection.skip(connection.left - after)
+                layout.tags()
+                continue
+            data = _batches(connection, size) if size else None
+            yield found._replace(data=data, diverged=_DIVERGING in layout.tags())
         layout.tags()
     layout.tags()
     connection.skip(connection.left)
 
 
+def _batches(connection: RawConnection, size: int) -> Any:
+    import numpy as np
+
+    data = np.empty(size + PADDING, np.uint8)
+    connection.into(data.data[:size])
+    return data
+
+
 class _Plain:
-    """Lengths and names as versions before 12 have them."""
+    """Reads lengths and names as in versions before 12."""
 
     def __init__(self, connection: RawConnection):
         self._connection = connection
 
     def begin(self) -> None:
-        """What lies between the header of a response and its first field."""
+        """Read what is between the header of a response and its first field."""
 
     def count(self) -> int:
-        """A length; 0 for null, too."""
+        """Return a length; 0 for null."""
         return max(0, int(self._connection.take(_COUNT)[0]))
 
     def topic(self, names: Mapping[UUID, str]) -> str:
-        """The name of a topic."""
+        """Return the name of a topic."""
         return self._connection.bytes(self._connection.take(_NAME)[0]).decode()
 
     def tags(self) -> set[int]:
-        """The numbers of the tagged fields of what was read, which ends behind them."""
+        """Read the tagged fields at the end of a structure, and return their numbers."""
         return set()
 
 
 class _Compact(_Plain):
-    """The same of flexible versions (KIP-482)."""
+    """Reads lengths and names as in flexible versions (KIP-482)."""
 
     def begin(self) -> None:
         self.tags()
@@ -178,7 +197,7 @@ class _Compact(_Plain):
     def topic(self, names: Mapping[UUID, str]) -> str:
         id_ = UUID(bytes=self._connection.bytes(16))
         if id_ not in names:
-            raise Broken("the answer has a topic that was not asked for")
+            raise Broken("the response has a topic that was not requested")
         return names[id_]
 
     def tags(self) -> set[int]:

@@ -7,7 +7,6 @@ topics and has fixed lengths; every broker from 2.3 to 4.x speaks it.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -16,8 +15,10 @@ from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient, kn
 from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
     BY_NAME,
     FetchLimits,
+    PartitionData,
     Position,
     fetch_request,
+    read_response,
 )
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
@@ -43,11 +44,6 @@ WAIT_MS = 500
 """How long a broker waits for the first record."""
 PAUSE = 0.2
 """Seconds before a partition whose leader moves is asked about again."""
-_TOP = struct.Struct(">ihii")
-_NAME = struct.Struct(">h")
-_COUNT = struct.Struct(">i")
-_PART = struct.Struct(">ihqqqi")
-_ABORTED = struct.Struct(">qq")
 _MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
 _OUT_OF_RANGE = 1
 
@@ -164,26 +160,21 @@ def request(
     )
 
 
-def opening(connection: RawConnection, place: TopicPartition) -> tuple[int, list[tuple[int, int]]]:
-    """How many bytes of batches follow in an answer about ``place``, and the producers and first
-    offsets of the aborted transactions in them.
-    """
-    _, code, _, topics = connection.take(_TOP)
-    if code or topics != 1:
+def partition_of(
+    connection: RawConnection, place: TopicPartition, *, committed: bool = False
+) -> PartitionData:
+    """Return the partition of a response, without its batches, which follow on the connection."""
+    code, parts = read_response(connection, {}, committed=committed, hold=False)
+    found = next(parts, None)
+    if code or found is None:
         raise _Moved(known_code(code).name)
-    connection.skip(connection.take(_NAME)[0])
-    connection.take(_COUNT)
-    _, code, _, _, first, count = connection.take(_PART)
-    aborted = [connection.take(_ABORTED) for _ in range(max(0, count))]
-    connection.skip(4)
-    _check(code, place, first)
-    (left,) = connection.take(_COUNT)
-    return left, aborted
+    _check(found.code, place, found.first)
+    return found
 
 
 def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
     """The headers in one answer. The last batch of it may be cut off: its header will do."""
-    left, _ = opening(connection, place)
+    left = partition_of(connection, place).size
     take, skip, header = connection.take, connection.skip, HEADER.size
     while left >= header:
         fields = take(HEADER)

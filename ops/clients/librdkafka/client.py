@@ -43,8 +43,8 @@ from connectctl.ops.kafka.visibility import (
 )
 
 NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
-"""Seconds: for how long a broker may not know a topic that another one knows, and between two
-looks.
+"""Seconds: for how long a broker may not know a topic that another one knows, and the pause between
+requests.
 """
 
 _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
@@ -53,13 +53,11 @@ _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
 
 
 class Kafka(Connection):
-    """One Kafka cluster, with all that is read of it and written to it; see ``KafkaReads`` and
-    ``KafkaWrites``.
-    """
+    """One Kafka cluster, for reading and writing; see ``KafkaReads`` and ``KafkaWrites``."""
 
     def silent(self) -> str | None:
-        """The brokers that take no connection now, of those that were there when metadata was last
-        read; None for none.
+        """Return the brokers that accept no connection, of those in the last metadata; None if all
+        do.
         """
         reported = self.__dict__.get("_metadata")  # in an outage it is not read anew
         known = (
@@ -68,15 +66,15 @@ class Kafka(Connection):
             else {}
         )
         with ThreadPoolExecutor(len(known) or 1) as pool:
-            there = dict(zip(known, pool.map(listens, known), strict=True))
-        away = [
+            listening = dict(zip(known, pool.map(listens, known), strict=True))
+        offline = [
             f"{id_} ({address})"
             for address, id_ in sorted(known.items(), key=itemgetter(1))
-            if not there[address]
+            if not listening[address]
         ]
         return (
-            f"{len(away)} of {len(known)} brokers do not accept connections: {', '.join(away)}"
-            if away
+            f"{len(offline)} of {len(known)} brokers do not accept connections: {', '.join(offline)}"
+            if offline
             else None
         )
 
@@ -114,26 +112,26 @@ class Kafka(Connection):
         }
 
     def _known(self, names: Sequence[str]) -> list[str]:
-        """Those of ``names`` that exist. Raises ``NotAuthorized`` where one of them may not be
+        """Return those of ``names`` that exist. Raises ``NotAuthorized`` if one of them may not be
         seen.
 
-        The metadata of all topics leaves out what may not be seen, so that what is not in it is
-        asked for by name.
+        The metadata of all topics leaves out those that may not be seen, so that a missing one is
+        requested by name.
         """
         deadline = time.monotonic() + min(self.timeout, NEW_TOPIC)
         while missing := [name for name in names if name not in self._metadata.topics]:
-            there = whole(self.existing(missing), f"the topics {', '.join(missing)}")
-            if not there:
+            existing = whole(self.existing(missing), f"the topics {', '.join(missing)}")
+            if not existing:
                 break
-            # it is older than they are, or from a broker that lags behind
+            # it is older than they are, or from a broker with older metadata
             self.__dict__.pop("_metadata", None)
-            if there <= self.topic_names():
+            if existing <= self.topic_names():
                 break
             if time.monotonic() > deadline:
                 what = f"Kafka at {self.bootstrap} could not list its topics"
                 raise Unreachable(
                     what,
-                    why=f"not every broker lists {', '.join(sorted(there))}",
+                    why=f"not every broker lists {', '.join(sorted(existing))}",
                     next_step="Try again.",
                 )
             time.sleep(NEW_TOPIC_PAUSE)
@@ -155,8 +153,8 @@ class Kafka(Connection):
         )
 
     def _whole(self, name: str) -> Any:
-        """The partitions of a topic by metadata, asked again while that has not all of them. Raises
-        ``TimedOut``.
+        """Return the partitions of a topic by metadata, asked again while that has not all of them.
+        Raises ``TimedOut``.
         """
         deadline = time.monotonic() + self.timeout
         while True:
@@ -186,8 +184,8 @@ class Kafka(Connection):
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configuration of each topic in ``names``; empty for a topic whose configuration we
-        may not see.
+        """Return the configuration of each topic in ``names``; empty for a topic whose
+        configuration we may not see.
         """
         found: dict[str, dict[str, str]] = {}
         for resource, future in self._described(names).items():
@@ -210,8 +208,8 @@ class Kafka(Connection):
         )
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:
-        """``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not there
-        yet, no answer.
+        """Return ``max.message.bytes`` of ``topics``, without those that are unknown: not seen, not
+        there yet, no answer.
         """
         reported = {
             topic: str(each.get("max.message.bytes"))
@@ -221,7 +219,7 @@ class Kafka(Connection):
         return {topic: number for topic, number in numbers.items() if number is not None}
 
     def topic_configs(self, topics: Sequence[str]) -> dict[str, dict[str, str]]:
-        """What is configured for ``topics``, defaults included, without those that are unknown."""
+        """Return the configuration of ``topics``, with defaults, without those that are unknown."""
         found = {}
         for resource, future in self._described(topics).items():
             with suppress(KafkaException):
@@ -232,7 +230,7 @@ class Kafka(Connection):
         return found
 
     def group(self, group_id: str) -> ConnectGroup:
-        # first contact, whose failure is told apart from a slow group coordinator
+        # first contact, whose failure is distinguished from a slow group coordinator
         self.cluster_id()
         group = describe(self, group_id)
         if group is None:
@@ -304,15 +302,15 @@ class Kafka(Connection):
         self.__dict__.pop("_metadata", None)  # it does not know the new topic
 
     def partitions(self, topic: str) -> list[int]:
-        """The partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see
+        """Return the partitions of ``topic``. Raises ``BadInput`` where there is no such topic; see
         ``partition_counts``.
         """
         return list(range(self.partition_counts([topic])[topic]))
 
     def partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
-        """How many partitions each of ``topics`` has, asked now.
+        """Return the current number of partitions of each of ``topics``.
 
-        Brokers know a new topic a moment after the controller said that it is there; one that stays
+        Brokers know a new topic a moment after the controller has created it; one that remains
         unknown, or that metadata has in part, is an error.
         """
         return {topic: layout.partitions for topic, layout in layouts_of(self, topics).items()}

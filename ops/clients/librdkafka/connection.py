@@ -32,11 +32,11 @@ from connectctl.ops.kafka.visibility import not_authorized
 
 T = TypeVar("T")
 PAUSE = 0.1
-"""Seconds before metadata that is not whole is asked for again."""
+"""Seconds before metadata that is not complete is requested again."""
 FIRST_PATIENCE = 1.0
 """Seconds for the first answer, after which a fault that the handshake decides is looked for."""
 LOGIN_PATIENCE = 3.0
-"""Seconds for a broker to take a login, where another one has refused it."""
+"""Seconds for a broker to accept a login that another one has refused."""
 _UNREACHABLE = {
     "_TRANSPORT",
     "_ALL_BROKERS_DOWN",
@@ -68,8 +68,8 @@ _MOVING = MOVING | {
     "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
     "INVALID_REPLICATION_FACTOR",
 }
-"""Such answers to requests of any kind. A topic gets no more replicas than there are brokers, and
-so may do in a moment.
+"""Responses to requests of any kind that a moment mends. A topic gets at most as many replicas as
+there are brokers, which may also change in a moment.
 """
 _LOGIN = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM"}
 _NOT_AUTHORIZED = {
@@ -79,13 +79,11 @@ _NOT_AUTHORIZED = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 _CUT_SHORT = re.compile(r"failed: Local: ")
-"""What librdkafka says of a login, as a failure of it, where the broker died in the middle: it was
-not refused.
-"""
+"""librdkafka's text for a login during which the broker died: it was not refused."""
 
 
 _NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
-"""What librdkafka says where no handshake begins."""
+"""librdkafka's text if no handshake begins."""
 
 
 def failure(
@@ -95,9 +93,9 @@ def failure(
     last_words: str | None = None,
     right: Right | None = None,
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means. ``last_words`` is what the connection itself last
-    complained of: the reason of an error of librdkafka's own, such as a time-out, but of no answer
-    of a broker.
+    """Return the error of ours that ``error`` means. ``last_words`` is what the connection itself
+    last complained of: the reason of an error of librdkafka's own, such as a time-out, but of no
+    answer of a broker.
 
     ``right`` is what an ACL must allow for it.
     """
@@ -132,13 +130,13 @@ def failure(
 
 
 def _refuses(words: str | None) -> bool:
-    """Whether a connection complained that its login is refused."""
+    """Return whether a connection logged that its login is refused."""
     return words is not None and "authentication" in words.lower() and not _CUT_SHORT.search(words)
 
 
 def said(error: KafkaError) -> str:
-    """What librdkafka says of the error; its name where it says of what only, as it does of some
-    answers.
+    """Return librdkafka's text of the error, with its name if the text only has the subject, as for
+    some responses.
     """
     text = error.str().strip()
     return f"{text} {error.name()}".lstrip() if not text or text.endswith(":") else text
@@ -160,39 +158,39 @@ class Connection:
         self._properties = dict(properties)
         self._last_words: str | None = None
         self.layouts: dict[str, Layout] = {}
-        """How topics were laid out when they were last asked about."""
+        """The layouts of topics at their last description."""
 
     def properties(self, **more: Any) -> dict[str, Any]:
-        """The properties of a new handle: the person's, ours, and quiet logging. Dots are written
-        as ``__``.
+        """Return the properties of a new handle: the person's, ours, and quiet logging. Dots are
+        written as ``__``.
         """
         quiet = logging.getLogger("connectctl.librdkafka")
         quiet.addHandler(logging.NullHandler())
         quiet.propagate = False
-        ours = {name.replace("__", "."): value for name, value in more.items()}
+        overrides = {name.replace("__", "."): value for name, value in more.items()}
         check_files(tls_files(self._properties))
         return (
             {"client.id": "connectctl"}
             | self._properties
-            | ours
+            | overrides
             | {"logger": quiet, "error_cb": self._remember}
         )
 
     @property
     def client(self) -> dict[str, Any]:
-        """The person's properties as they were given, secrets included: for a handle in another
-        process.
+        """Return the person's properties as they were given, secrets included: for a handle in
+        another process.
         """
         return dict(self._properties)
 
     def _remember(self, error: KafkaError) -> None:
-        # Kept because the error of the request only says that it timed out; the connection knows
+        # Kept because the error of the request is only that it timed out; the connection knows
         # why.
         if error.name() != "_ALL_BROKERS_DOWN" or self._last_words is None:
             self._last_words = error.str()
 
     def failure(self, error: KafkaError, doing: str, right: Right | None = None) -> ConnectctlError:
-        """``failure`` with what this connection knows, and a look at why there is none."""
+        """Return ``failure`` with the state of this connection, and the reason why there is none."""
         if "admin" in self.__dict__:
             self._listen(0)  # what the connection complained of waits there until it is polled
         return self._explained(failure(error, doing, self.bootstrap, self._last_words, right))
@@ -202,7 +200,7 @@ class Connection:
 
     @cached_property
     def admin(self) -> AdminClient:
-        """The handle for metadata and admin requests."""
+        """Return the handle for metadata and admin requests."""
         try:
             return AdminClient(self.properties())
         except KafkaException as e:
@@ -245,26 +243,26 @@ class Connection:
             raise error from e
 
     def _listed(self, deadline: float) -> Any:
-        """All topics. A connection that is cut ends the request before its time, and it is asked
-        again on another one.
+        """Return all topics. A connection that is cut ends the request before its time, and it is
+        sent again on another connection.
 
-        So is one that nobody answers, after longer and longer; but not where a broker has refused
-        the login meanwhile and none has accepted it: a wrong password is reported before the
-        time-out. What the handshake decides is, too.
+        A request without a response is repeated, too, with growing pauses; but not if a broker has
+        refused the login meanwhile and none has accepted it: a wrong password is reported before
+        the time-out, like other results of the handshake.
         """
         others = "," in self.bootstrap
         patience, login = FIRST_PATIENCE, time.monotonic() + (LOGIN_PATIENCE if others else 0)
         while True:
-            left = max(PAUSE, deadline - time.monotonic())
+            remaining = max(PAUSE, deadline - time.monotonic())
             try:
-                found = self.admin.list_topics(timeout=min(patience, left))
+                found = self.admin.list_topics(timeout=min(patience, remaining))
                 self._last_words = None
                 return found
             except KafkaException as e:
                 self._listen(0)
                 cut, late = (
                     e.args[0].name() == "_TRANSPORT",
-                    e.args[0].name() in _TIMED_OUT and patience < left,
+                    e.args[0].name() in _TIMED_OUT and patience < remaining,
                 )
                 refused = time.monotonic() > login and _refuses(self._last_words)
                 self._end_if_decided()

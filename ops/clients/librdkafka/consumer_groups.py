@@ -44,13 +44,13 @@ class ClientGroups:
         return coordinated(self._kafka, group_id, Coordinator.committed)
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted = set(partitions)
-        extents = self._kafka.extents(sorted({topic for topic, _ in wanted}))
+        requested = set(partitions)
+        extents = self._kafka.extents(sorted({topic for topic, _ in requested}))
         return {
-            place: extent.stable
+            partition: extent.stable
             for topic, parts in extents.items()
             for number, extent in parts.items()
-            if (place := TopicPartition(topic, number)) in wanted
+            if (partition := TopicPartition(topic, number)) in requested
         }
 
 

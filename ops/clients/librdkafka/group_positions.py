@@ -26,10 +26,10 @@ def positions_at(offsets: Mapping[TopicPartition, int]) -> list[Position]:
 
 
 def group_offsets(offsets: Mapping[TopicPartition, GroupOffset]) -> list[Position]:
-    """What a consumer group is to have committed, with leader epoch and metadata where there are
+    """Return the offsets that a consumer group commits, with leader epoch and metadata if there are
     any.
     """
-    return [_group_offset(*place, each) for place, each in sorted(offsets.items())]
+    return [_group_offset(*partition, each) for partition, each in sorted(offsets.items())]
 
 
 def _group_offset(topic: str, number: int, each: GroupOffset) -> Position:
@@ -38,9 +38,9 @@ def _group_offset(topic: str, number: int, each: GroupOffset) -> Position:
 
 
 def membership(metadata: bytes) -> GroupMembership:
-    """What confluent-kafka's ``consumer_group_metadata()`` says, which has no words of its own for
-    it. Source: ``rd_kafka_consumer_group_metadata_write``. Raises ``ConnectctlError`` for another
-    form.
+    """Return the content of confluent-kafka's ``consumer_group_metadata()``, which has no
+    accessors. Source: ``rd_kafka_consumer_group_metadata_write``. Raises ``ConnectctlError`` for
+    another form.
     """
     form, rest = metadata[: len(_MAGIC)], metadata[len(_MAGIC) + 4 :]
     parts = rest.split(b"\0", 2)
@@ -51,7 +51,7 @@ def membership(metadata: bytes) -> GroupMembership:
             next_step="Install confluent-kafka in a version that connectctl is tested with.",
         )
     group, member, instance = parts
-    # A byte that says whether there is none, and else the id.
+    # A byte that is not 0 if there is none, then the id.
     instance_id = None if instance[0] else instance[1:].rstrip(b"\0").decode()
     generation = int.from_bytes(metadata[len(_MAGIC) : len(_MAGIC) + 4], sys.byteorder, signed=True)
     return GroupMembership(group.decode(), generation, member.decode(), instance_id)

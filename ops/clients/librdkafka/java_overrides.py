@@ -1,8 +1,8 @@
-"""A connector's Java client overrides in librdkafka's terms, as far as there is an equal.
+"""Translates a connector's Java client overrides to librdkafka's properties, where these exist.
 
-Only what it takes to connect is carried over. Java keystores (JKS) and config-provider references
-(``${file:…}``) have no equal; for such a cluster the context's ``clusters`` gives the client
-properties.
+Only the properties of the connection are translated. Java keystores (JKS) and references to config
+providers (``${file:…}``) have no equivalent; for such a cluster the context's ``clusters`` has the
+client properties.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""A group asked for by its name, so that one that may not be seen is not taken for one that is not
-there.
+"""Describes a group by its name, so that a group that may not be seen is not taken for a missing
+one.
 
-librdkafka's ``list_groups`` gives members of every protocol in their raw bytes, on the connection
-that is open; but it finds a group in the lists of all brokers: what the principal may not describe
-is left out of them in silence, and one broker that has just died ends the request. A group that is
-not found so is asked for by name, where the coordinator has to answer (FindCoordinator,
-DescribeGroups).
+librdkafka's ``list_groups`` returns members of every protocol in their raw bytes, on the open
+connection. But it searches the lists of all brokers: these leave out what the principal may not
+describe, and one broker that has just died ends the request. A group that is not found is therefore
+requested by name from its coordinator (FindCoordinator, DescribeGroups).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PATIENCE = 5.0
 
 
 def describe(kafka: Connection, group_id: str) -> Described | None:
-    """The group; None where its coordinator says that there is none. Raises what ``described``
+    """Return the group; None if its coordinator has none of that name. Raises what ``described``
     raises.
     """
     found = _listed(kafka, group_id)
@@ -31,10 +30,10 @@ def describe(kafka: Connection, group_id: str) -> Described | None:
 
 
 def _listed(kafka: Connection, group_id: str) -> Described | None:
-    """What brokers list of the group; None where none of them does, or where not all of them
-    answer.
+    """Return the group from the lists of brokers; None if none has it, or if not all brokers
+    respond.
 
-    Raises ``NotAuthorized`` and ``NotTrusted`` where the brokers refuse the connection.
+    Raises ``NotAuthorized`` and ``NotTrusted`` if the brokers refuse the connection.
     """
     try:
         groups = kafka.ask("list its groups", lambda: _list(kafka, group_id))
@@ -55,6 +54,6 @@ def _listed(kafka: Connection, group_id: str) -> Described | None:
 def _list(kafka: Connection, group_id: str) -> Any:
     with warnings.catch_warnings():
         # Deprecated, and without a successor: describe_consumer_groups refuses groups of other
-        # protocol types, and gives no subscriptions as they are.
+        # protocol types, and returns no raw subscriptions.
         warnings.simplefilter("ignore", DeprecationWarning)
         return kafka.admin.list_groups(group=group_id, timeout=min(kafka.timeout, PATIENCE))

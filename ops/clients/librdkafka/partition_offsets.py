@@ -1,10 +1,10 @@
-"""Where partitions begin and end, asked of their leaders until each of them has said so.
+"""The beginnings and the ends of partitions, requested from their leaders until each has responded.
 
-No answer is an answer. librdkafka completes a question to a leader that has just died without an
-error, with the offset -1001; metadata may have a topic without its partitions, or with fewer than
-it has; an end may lie below what was seen before, until a new leader has caught up. All that is
-asked again until the time is over, and then it is an error: what counts as read to its end without
-having been read would let a task begin at the beginning.
+A missing response is not an offset. librdkafka completes a request to a leader that has just died
+without an error, with the offset -1001; metadata may have a topic without its partitions, or with
+fewer than it has; an end may be below an earlier one, until a new leader has caught up. Such
+requests are repeated until the time is over, and then it is an error: a partition that counts as
+read although it was not would let a task begin at the beginning.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ FIRST_ATTEMPT = 2.0
 waits for all its time.
 """
 NEW_TOPIC = 10.0
-"""Seconds for which a topic may be unknown to brokers after the controller said that it is
-there.
-"""
+"""Seconds for which a topic may be unknown to brokers after the controller has created it."""
 _UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
 _AGAIN = (
     _UNKNOWN
@@ -51,7 +49,7 @@ class _Patience:
         self._seconds, self._began = seconds, time.monotonic()
         self._attempt = FIRST_ATTEMPT
         self.failure: ConnectctlError | None = None
-        """What the last attempt failed with, where no broker at all answered it."""
+        """The error of the last attempt, if no broker responded to it."""
 
     @property
     def spent(self) -> float:
@@ -72,11 +70,11 @@ class _Patience:
 def end_offsets(
     kafka: Connection, topics: Sequence[str], seen: Mapping[str, KnownEnds] | None = None
 ) -> dict[str, dict[int, Offset]]:
-    """The high watermark of every partition, by topic; none of them is below where the partition
-    begins or ``seen``.
+    """Return the high watermark of every partition, by topic; none of them is below the beginning
+    of the partition or ``seen``.
 
-    Raises ``BadInput`` for a topic that is not there, ``TimedOut`` naming the partition that gave
-    no answer, and ``ConnectctlError`` where a topic was made anew since it was ``seen``.
+    Raises ``BadInput`` for a topic that does not exist, ``TimedOut`` with the partition that did
+    not respond, and ``ConnectctlError`` if a topic was created again since it was ``seen``.
     """
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
@@ -85,14 +83,18 @@ def end_offsets(
 
 
 def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
-    """Where every partition begins, how far committed records reach, and where it ends."""
+    """Return the beginning of every partition, the end of its committed records, and its end."""
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
     first = _every(kafka, layouts, OffsetSpec.earliest(), patience)
     stable = _every(kafka, layouts, OffsetSpec.latest(), patience, IsolationLevel.READ_COMMITTED)
     # The end comes last: what is committed meanwhile must not look as if it were beyond the end.
     ends = _ends(
-        kafka, layouts, {place: max(first[place], stable[place]) for place in first}, {}, patience
+        kafka,
+        layouts,
+        {partition: max(first[partition], stable[partition]) for partition in first},
+        {},
+        patience,
     )
     return {
         t: {
@@ -106,8 +108,8 @@ def read_extents(kafka: Connection, topics: Sequence[str]) -> dict[str, dict[int
 def offsets_at(
     kafka: Connection, topics: Sequence[str], timestamp: int
 ) -> dict[str, dict[int, Offset]]:
-    """The first offset of every partition with a record of ``timestamp`` (milliseconds) or later;
-    its end for none.
+    """Return the first offset of every partition with a record of ``timestamp`` (milliseconds) or
+    later; its end if there is none.
     """
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
@@ -125,43 +127,43 @@ def offsets_at(
 
 
 def latest_of(kafka: Connection, place: TopicPartition) -> Offset | None:
-    """The high watermark of one partition, as soon as its leader is sure of it (KIP-207)."""
+    """Return the high watermark of one partition, as soon as its leader knows it (KIP-207)."""
     return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
 
 
 def reset_positions(
     kafka: Connection, places: Sequence[TopicPartition], *, earliest: bool
 ) -> dict[TopicPartition, int]:
-    """Where a reader with read_committed begins in ``places``: at their beginning, or else at their
-    last stable offset.
+    """Return the first offsets for a reader with read_committed: the beginnings of ``places``, or
+    else their last stable offsets.
     """
     spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
     found = _asked(kafka, places, spec, _Patience(kafka.timeout), IsolationLevel.READ_COMMITTED)
-    return {place: offset for place, offset in found.items() if offset is not None}
+    return {partition: offset for partition, offset in found.items() if offset is not None}
 
 
 _NO_ID = "A" * 22
 """The topic id of brokers before 2.8, in Kafka's spelling of its 16 bytes, which are all 0."""
 _NO_SUCH = -1
-"""What a broker answers where a partition has no record of that time or later."""
+"""A broker's response if a partition has no record of that time or later."""
 
 
 def layouts_of(
     kafka: Connection, topics: Iterable[str], patience: _Patience | None = None
 ) -> dict[str, Layout]:
-    """How ``topics`` are laid out now. Raises ``BadInput`` for one that is not there, ``TimedOut``
-    for half an answer.
+    """Return the current layouts of ``topics``. Raises ``BadInput`` for a missing topic,
+    ``TimedOut`` for incomplete metadata.
     """
-    kafka.cluster_id()  # first contact, whose failure is told apart from a broker that died since
+    kafka.cluster_id()  # first contact, whose failure is distinguished from a broker that died since
     patience = patience or _Patience(kafka.timeout)
     found: dict[str, Layout] = {}
     while missing := [topic for topic in topics if topic not in found]:
         patience.failure = None
-        asked = kafka.admin.describe_topics(
+        futures = kafka.admin.describe_topics(
             TopicCollection(missing), request_timeout=patience.attempt
         )
         silent: dict[str, str] = dict.fromkeys(missing, "no answer")
-        for topic, future in asked.items():
+        for topic, future in futures.items():
             layout = _described(kafka, topic, future, patience)
             if isinstance(layout, Layout):
                 found[topic] = layout
@@ -176,7 +178,7 @@ def layouts_of(
 
 
 def _described(kafka: Connection, topic: str, future: Any, patience: _Patience) -> Layout | str:
-    """The layout in a topic's description, or why it is not all of it."""
+    """Return the layout in a topic's description, or why it is incomplete."""
     try:
         return _layout(kafka, topic, future.result())
     except (KafkaException, RuntimeError) as e:
@@ -227,7 +229,7 @@ def _every(
     isolation: Any = None,
 ) -> dict[TopicPartition, Offset]:
     found = _asked(kafka, _places(layouts), spec, patience, isolation)
-    return {place: offset for place, offset in found.items() if offset is not None}
+    return {partition: offset for partition, offset in found.items() if offset is not None}
 
 
 def _ends(
@@ -237,17 +239,17 @@ def _ends(
     seen: Mapping[str, KnownEnds],
     patience: _Patience,
 ) -> dict[str, dict[int, Offset]]:
-    floors = {place: (offset, "begins") for place, offset in first.items()}
+    floors = {partition: (offset, "begins") for partition, offset in first.items()}
     for topic, before in seen.items():
         _same_topic(topic, before, layouts[topic])
         for p, read_to in enumerate(before.ends):
-            place = TopicPartition(topic, p)
-            if read_to > floors.get(place, (-1, ""))[0]:
-                floors[place] = read_to, "was read"
+            partition = TopicPartition(topic, p)
+            if read_to > floors.get(partition, (-1, ""))[0]:
+                floors[partition] = read_to, "was read"
     places = {*_places(layouts), *floors}
 
-    def doubt(place: TopicPartition, end: int) -> str | None:
-        floor, how = floors[place]
+    def doubt(partition: TopicPartition, end: int) -> str | None:
+        floor, how = floors[partition]
         return (
             f"it ends at {end} and {how} {'at' if how == 'begins' else 'up to'} {floor}"
             if end < floor
@@ -280,44 +282,46 @@ def _asked(
     isolation: Any = None,
     *,
     none: int | None = None,
-    doubt: Callable[[TopicPartition, int], str | None] = lambda place, offset: None,
+    doubt: Callable[[TopicPartition, int], str | None] = lambda partition, offset: None,
 ) -> dict[TopicPartition, Offset | None]:
-    """An offset of every place, asked until each has given one that is not in ``doubt``; None where
-    it answers ``none``.
+    """Return an offset of every partition, requested until each leader has returned one that is not
+    in ``doubt``; None if it returns ``none``.
     """
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[TopicPartition, Offset | None] = {}
-    while missing := [place for place in places if place not in found]:
-        wanted = dict.fromkeys(positions(missing), spec)
-        # An answer that does not name a partition is none of it, either.
+    while missing := [partition for partition in places if partition not in found]:
+        specs = dict.fromkeys(positions(missing), spec)
+        # A response without a partition is no response for it.
         silent = dict.fromkeys(missing, "no answer")
-        asked = kafka.admin.list_offsets(
-            wanted, isolation_level=isolation, request_timeout=patience.attempt
+        futures = kafka.admin.list_offsets(
+            specs, isolation_level=isolation, request_timeout=patience.attempt
         )
-        for where, future in asked.items():
-            place = TopicPartition(where.topic, where.partition)
+        for where, future in futures.items():
+            partition = TopicPartition(where.topic, where.partition)
             try:
                 raw = future.result().offset
             except (KafkaException, RuntimeError) as e:
-                silent[place] = _again(kafka, e, f"list the offsets of {place}", place.topic)
+                silent[partition] = _again(
+                    kafka, e, f"list the offsets of {partition}", partition.topic
+                )
                 continue
             offset = offset_of(raw)
             if offset is None and raw != none:
-                silent[place] = "its leader gave no answer"
-            elif offset is not None and (why := doubt(place, offset)):
-                silent[place] = why
+                silent[partition] = "its leader gave no answer"
+            elif offset is not None and (why := doubt(partition, offset)):
+                silent[partition] = why
             else:
-                found[place] = offset
-                silent.pop(place)
+                found[partition] = offset
+                silent.pop(partition)
         if silent:
-            place, why = min(silent.items())
-            _pause(kafka, patience, f"The end of {place} could not be determined", why)
+            partition, why = min(silent.items())
+            _pause(kafka, patience, f"The end of {partition} could not be determined", why)
     return found
 
 
 def _again(kafka: Connection, error: Exception, doing: str, topic: str) -> str:
-    """Why there was no answer, where asking again may bring one. Raises the error of ours where
-    not.
+    """Return why there was no response, if repeating the request may bring one; else raise
+    connectctl's error.
     """
     if not isinstance(error, KafkaException):
         # the client's own check of an answer's length

@@ -1,8 +1,9 @@
-"""Writes records in one transaction that readers see whole or not at all.
+"""Writes records in one transaction, which readers see whole or not at all.
 
-librdkafka cannot tell how a transaction in doubt ended (it has no KIP-890 transactions), so after
-any error the handle is thrown away and the caller, who knows what should be there, reads again. A
-new handle with the same transactional id completes or aborts what the old one left.
+librdkafka cannot determine the outcome of a transaction in doubt (it has no KIP-890 transactions).
+After any error the handle is therefore discarded, and the caller, who knows the expected records,
+reads again. A new handle with the same transactional id completes or aborts the transaction of the
+old one.
 """
 
 from __future__ import annotations
@@ -111,14 +112,14 @@ def create_topic(
                 raise
             # Brokers in KRaft mode assign replicas to registered brokers that are away, older ones
             # do not.
-            away, known = _brokers(kafka)
+            offline, known = _brokers(kafka)
             if known >= replicas:
-                raise _away(name, replicas, away, e) from e
+                raise _away(name, replicas, offline, e) from e
             replicas = known
 
     def led() -> bool | None:
-        """Whether every partition has a leader, as far as the broker knows that describes the
-        cluster.
+        """Return whether every partition has a leader, by the metadata of the broker that describes
+        the cluster.
         """
         metadata = kafka.ask(
             f"describe the topic {name}", lambda: kafka.admin.list_topics(name, kafka.timeout)

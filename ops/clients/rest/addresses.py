@@ -8,8 +8,8 @@ from functools import cache
 
 @cache
 def addresses_of(host: str) -> frozenset[str]:
-    """The IP addresses of ``host``; none where it does not resolve. Every address of this machine's
-    loopback is one.
+    """Return the IP addresses of ``host``; none where it does not resolve. Every address of this
+    machine's loopback is one.
     """
     try:
         found = {

@@ -83,18 +83,18 @@ class _Later(Exception):
 
 
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
-    """The error of ours that an answer means. ``message`` is Connect's own."""
-    asked = f"{method} {url}"
+    """Return the error of ours that an answer means. ``message`` is Connect's own."""
+    request = f"{method} {url}"
     if status == 401:
         hint = "Check rest_auth: connectctl context show."
-        what = f"Authentication failed: the worker refuses the login (to {asked})"
+        what = f"Authentication failed: the worker refuses the login (to {request})"
         return NotAuthorized(what, why=message, next_step=hint)
     if status == 403:
         hint = "Check rest_auth and rest_tls: connectctl context show."
-        return NotAuthorized(f"The worker does not allow {asked}", why=message, next_step=hint)
+        return NotAuthorized(f"The worker does not allow {request}", why=message, next_step=hint)
     if status == 409:
         return TimedOut(
-            f"The workers were still busy with a rebalance: {asked}",
+            f"The workers were still busy with a rebalance: {request}",
             why=message,
             next_step="Try again, with a longer --timeout if workers are starting or leaving.",
             code="rebalancing",
@@ -102,24 +102,26 @@ def failure(method: str, url: str, status: int, message: str) -> ConnectctlError
     if 300 <= status < 400:
         hint = "Give the address of the worker itself in rest."
         return Unreachable(
-            f"{asked} is redirected, which is not followed",
+            f"{request} is redirected, which is not followed",
             why=message,
             next_step=hint,
             code="not-connect",
         )
     if status in _NEXT_WORKER:
-        return Unreachable(f"The worker answers {status} to {asked}", why=message, next_step=_CHECK)
+        return Unreachable(
+            f"The worker answers {status} to {request}", why=message, next_step=_CHECK
+        )
     codes = {400: "rejected", 404: "not-found", 405: "unsupported", 422: "rejected"}
     code = codes.get(status, "failed" if status < 500 else "worker-error")
     advice = _HINTS.get(message, _LOG if status == 500 else None)
     return ConnectctlError(
-        f"The worker answers {status} to {asked}", why=message, next_step=advice, code=code
+        f"The worker answers {status} to {request}", why=message, next_step=advice, code=code
     )
 
 
 def may_repeat(method: str, status: int, message: str) -> bool:
-    """Whether the same request may be sent again: it was not performed, or performing it twice
-    makes no difference.
+    """Return whether the same request may be sent again: it was not performed, or performing it
+    twice makes no difference.
     """
     if status in (409, 503):
         return True
@@ -204,13 +206,13 @@ class Connect:
     def _round(
         self, method: str, path: str, body: Any, urls: Sequence[str], deadline: float
     ) -> Any:
-        """Ask one worker after the other until one gives an answer that counts."""
+        """Ask one worker after the other, and return the first response that counts."""
         missed: list[_Next] = []
-        for left, url in zip(range(len(urls), 0, -1), urls, strict=True):
+        for attempts, url in zip(range(len(urls), 0, -1), urls, strict=True):
             remaining = max(deadline - time.monotonic(), 0.1)
-            # A reading request leaves time for the workers behind it; a changing one is never sent
+            # A reading request leaves time for the other workers; a changing one is never sent
             # twice.
-            patience = remaining / left if method == "GET" else remaining
+            patience = remaining / attempts if method == "GET" else remaining
             try:
                 return self._once(method, url, path, body, patience)
             except _Next as failed:
@@ -231,7 +233,7 @@ class Connect:
         import httpx
 
         try:
-            given = self._credentials.request(url)
+            credentials = self._credentials.request(url)
             answer = ask(
                 self._client,
                 method,
@@ -239,7 +241,7 @@ class Connect:
                 patience=patience,
                 connect=CONNECT_TIMEOUT,
                 json=body,
-                **given,
+                **credentials,
             )
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
@@ -269,7 +271,7 @@ class Connect:
         return _refuse(answer, method, url + path, self._credentials.withheld(url))
 
     def _is_there_already(self, method: str, path: str, body: Any, url: str) -> bool:
-        # 409 means "exists" here as well as "rebalance", and only the text would tell them apart.
+        # 409 means "exists" here as well as "rebalance", and only the text distinguishes them.
         if (method, path) != ("POST", "/connectors") or not isinstance(body, dict):
             return False
         try:
@@ -290,7 +292,7 @@ class Connect:
         return client
 
     def _explained(self, error: ConnectctlError, url: str) -> ConnectctlError:
-        """``error`` with its cause in words, if TLS is one."""
+        """Return ``error`` with its cause in words, if TLS is one."""
         at = urlsplit(url)
         secure = at.scheme == "https"
         address = f"{at.hostname}:{at.port or (443 if secure else 80)}"
@@ -337,7 +339,9 @@ def _unverified(context: ssl.SSLContext) -> ssl.SSLContext:
 
 
 def _content(answer: httpx.Response, method: str, url: str, path: str) -> Any:
-    """The JSON of an answer, of the shape that Connect gives it; None for one without content."""
+    """Return the JSON of an answer, of the shape that Connect gives it; None for one without
+    content.
+    """
     if not answer.content and method != "GET":
         return None
     try:
@@ -388,7 +392,7 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
 
 
 def _message(answer: httpx.Response) -> tuple[str, bool]:
-    """Why a request was refused, and whether that is in Connect's own words."""
+    """Return why a request was refused, and whether the text is Connect's."""
     if 300 <= answer.status_code < 400:
         return (
             f"it leads to {urlsplit(answer.headers.get('location', '')).netloc or 'nowhere'}",

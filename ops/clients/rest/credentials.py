@@ -1,8 +1,8 @@
-"""The credentials for workers' REST servers, and the one rule for who gets them.
+"""The credentials for workers' REST servers, and the rule for the addresses that receive them.
 
-Workers are found through their group, and whoever may join the group can advertise any address. So
-a member's address gets the credentials only over HTTPS with a verified certificate, or where the
-context says so. An address of this machine is no exception: whoever is logged in to it can listen
+Workers are found through their group, and each member of the group can advertise any address. A
+member's address therefore receives the credentials only over HTTPS with a verified certificate, or
+if the context allows it. An address of this machine is no exception: every user of it can listen
 there.
 """
 

@@ -1,8 +1,8 @@
-"""One HTTP request with an end: the whole answer within so many seconds and so many bytes, or an
+"""One HTTP request with an end: the whole response within a number of seconds and bytes, or an
 error.
 
-httpx's own time-outs bound each wait for bytes: a server that sends one byte a second is never late
-for them.
+httpx's own time-outs limit each wait for bytes: a server that sends one byte a second never exceeds
+them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ that.
 """
 CHUNK = 1 << 16
 GRACE = 0.1
-"""Seconds for httpx's own, better told, time-out to come first."""
+"""Seconds for httpx's own time-out, which has a better message, to come first."""
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def ask(
     client: httpx.Client, method: str, url: str, *, patience: float, connect: float, **what: Any
 ) -> httpx.Response:
-    """The answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a
+    """Return the answer with its content. ``patience`` bounds all of it in seconds, ``connect`` a
     connection's coming about.
 
     Raises httpx's errors, ``httpx.ReadTimeout`` for what is late; ``ConnectctlError`` for what is
@@ -75,7 +75,7 @@ def ask(
         except BaseException as e:  # noqa: BLE001  # whatever it is, it belongs to the one who asked
             came.put(e)
 
-    # Left alone behind the deadline: nothing ends a wait for a header.
+    # Abandoned after the deadline: nothing ends a wait for a header.
     threading.Thread(target=run, name="connectctl-rest", daemon=True).start()
     try:
         answer = came.get(timeout=max(deadline - time.monotonic(), 0.0) + GRACE)

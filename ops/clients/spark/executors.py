@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NEEDED = ("confluent_kafka", "crc32c", "kafka", "pyarrow")
-"""What tasks import that does not travel with them."""
+"""The modules that tasks import and that are not sent with them."""
 HINT = "spark.pyspark.python names the executors' Python, which spark.archives can bring. "
 ARCHIVE = "connectctl-executors.zip"
 PATIENCE = "spark.scheduler.maxRegisteredResourcesWaitingTime"
@@ -48,8 +48,8 @@ def apart(master: str) -> bool:
 
 
 def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], None]) -> None:
-    """Send this code, and let a task of it run. Raises ``ConnectctlError`` that says what is
-    missing; ``TimedOut``.
+    """Send this code, and run it in a task. Raises ``ConnectctlError`` with what is missing;
+    ``TimedOut``.
     """
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
     answer = _looked(
@@ -75,11 +75,11 @@ def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], N
 
 
 def spare_archives() -> None:
-    """At the end of a task: let the next one of this Python worker begin at once.
+    """Let the next task of this Python worker begin at once; called at the end of a task.
 
-    Before each task PySpark has Python forget what it knows of imports, and so read the directories
-    of all zips on its path anew; of PySpark's own that takes 60 ms. What has no importer is not
-    read; an import makes it another one, from the directory that Python has kept.
+    Before each task PySpark has Python forget its caches of imports, and so read the directories of
+    all zips on its path again, which takes 60 ms for PySpark's own. A path without an importer is
+    not read; an import creates a new importer, from the directory that Python has kept.
     """
     for path, importer in list(sys.path_importer_cache.items()):
         if isinstance(importer, zipimport.zipimporter):
@@ -87,8 +87,8 @@ def spare_archives() -> None:
 
 
 def kept_directory() -> Path:
-    """A new directory for what executors fetch from the driver, whenever one comes: it is there
-    while this process is.
+    """Return a new directory for what executors fetch from the driver, whenever one comes: it is
+    there while this process is.
     """
     directory = tempfile.mkdtemp(prefix="connectctl-")
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
@@ -96,8 +96,8 @@ def kept_directory() -> Path:
 
 
 def archive(directory: Path) -> Path:
-    """A zip in ``directory`` of all of this package that a task may import; the same bytes for the
-    same code.
+    """Return a zip in ``directory`` of all of this package that a task may import; the same bytes
+    for the same code.
     """
     root = Path(__file__).parents[3]
     with zipfile.ZipFile(directory / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as made:
@@ -108,7 +108,7 @@ def archive(directory: Path) -> Path:
 
 
 def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
-    """What an executor's Python is and lacks; runs there."""
+    """Return the properties of an executor's Python, and what it lacks; runs there."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     version = ".".join(map(str, sys.version_info[:3]))
     yield {
@@ -123,10 +123,10 @@ def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
 def _looked(
     spark: SparkSession, patience: float, waiting: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """What ``look`` gives in a Spark job of one task, on a thread of its own: without executors it
-    would wait for ever.
+    """Return the result of ``look`` in a Spark job of one task, on a separate thread: without
+    executors the job would wait for ever.
 
-    None where there is no answer after ``patience`` seconds. Raises what Spark raises.
+    None if there is no result after ``patience`` seconds. Raises what Spark raises.
     """
     context, tag = spark.sparkContext, f"connectctl-{uuid.uuid4().hex}"
     answers: list[dict[str, Any] | Exception] = []
@@ -154,16 +154,14 @@ def _looked(
 
 
 def _settle(spark: SparkSession) -> None:
-    """Give the other executors, most of which start at the same time, the moment until they are
-    there, too.
-    """
+    """Wait a moment for the other executors, most of which start at the same time."""
     status = spark.sparkContext._jsc.sc().statusTracker()
     end = time.monotonic() + QUIET
     before, since = 0, time.monotonic()
     while time.monotonic() < min(end, since + SETTLED):
-        there = len(status.getExecutorInfos())
-        if there != before:
-            before, since = there, time.monotonic()
+        count = len(status.getExecutorInfos())
+        if count != before:
+            before, since = count, time.monotonic()
         time.sleep(0.1)
 
 

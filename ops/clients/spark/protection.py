@@ -51,8 +51,8 @@ def protected(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
                 code="secret-in-options",
             )
     found = {
-        name: f"(?:{conf[name]})|{ours}" if conf.get(name) else ours
-        for name, ours in _REDACTED.items()
+        name: f"(?:{conf[name]})|{variable}" if conf.get(name) else variable
+        for name, variable in _REDACTED.items()
     }
     authenticate = "spark.authenticate"
     if authenticate not in conf and _MAKES_ITS_SECRET.fullmatch(master):

@@ -47,7 +47,7 @@ _LOST = re.compile(
 
 
 def installed() -> bool:
-    """Whether what ``[spark]`` brings is there, found without importing it."""
+    """Return whether the packages of ``[spark]`` are installed, without importing them."""
     return all(
         importlib.util.find_spec(name) is not None for name in ("pyspark", "pyarrow", "pandas")
     )
@@ -56,12 +56,12 @@ def installed() -> bool:
 def open_session(
     master: str, conf: Mapping[str, Any], log: Path, note: Callable[[str], None] = lambda line: None
 ) -> SparkSession:
-    """The Spark session of this process on ``master``; what Spark says goes to ``log``, what takes
-    long to ``note``.
+    """Return the Spark session of this process on ``master``; Spark's output goes to ``log``, and
+    slow steps are reported by ``note``.
 
-    Executors that are processes of their own have got this code, and one of them has answered.
-    Raises ``ConnectctlError`` that says what to install, or where Spark's complaints are;
-    ``TimedOut`` without executors.
+    Executors that are separate processes have received this code, and one of them has responded.
+    Raises ``ConnectctlError`` with what to install, or with the path of Spark's log; ``TimedOut``
+    without executors.
     """
     require()
     from pyspark.sql import SparkSession
@@ -107,14 +107,14 @@ def spark_settings(master: str, conf: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _python(master: str, settings: Mapping[str, str]) -> str:
-    """The Python of executors: one that was named, else this one.
+    """Return the Python of executors: one that was named, else this one.
 
     They would run the python3 on their PATH, and PySpark reads no setting but the environment.
     """
     if _PYTHON in settings:
         return settings[_PYTHON]
-    theirs = None if master.startswith("local") else _PERSONS_PYTHON
-    return theirs or sys.executable
+    executors_python = None if master.startswith("local") else _PERSONS_PYTHON
+    return executors_python or sys.executable
 
 
 def _start_java(settings: Mapping[str, str]) -> None:
@@ -129,20 +129,20 @@ def _start_java(settings: Mapping[str, str]) -> None:
         _forget_settings(SparkContext._jvm, settings)
         return
     _GIVEN.update(settings)
-    given = os.environ.get(_SUBMIT_ARGS)
+    arguments = os.environ.get(_SUBMIT_ARGS)
     with tempfile.NamedTemporaryFile(
         "w", prefix="connectctl-spark-", suffix=".conf", encoding="utf-8"
     ) as file:
         file.writelines(f"{escape(name)} {escape(value)}\n" for name, value in settings.items())
         file.flush()
-        ours = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
-        os.environ[_SUBMIT_ARGS] = f"{ours} {given or 'pyspark-shell'}"
+        added = f"--properties-file {shlex.quote(file.name)} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGS] = f"{added} {arguments or 'pyspark-shell'}"
         try:
             SparkContext._ensure_initialized()
         finally:
             os.environ.pop(_SUBMIT_ARGS)
-            if given is not None:
-                os.environ[_SUBMIT_ARGS] = given
+            if arguments is not None:
+                os.environ[_SUBMIT_ARGS] = arguments
 
 
 def _forget_settings(jvm: Any, settings: Mapping[str, str]) -> None:
@@ -154,7 +154,7 @@ def _forget_settings(jvm: Any, settings: Mapping[str, str]) -> None:
 
 
 def escape(text: str) -> str:
-    """A word of a properties file as Java reads it."""
+    """Return a word of a properties file as Java reads it."""
     return re.sub(
         r"[\\\s:=#!]",
         lambda m: {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(m[0], f"\\{m[0]}"),
@@ -163,7 +163,7 @@ def escape(text: str) -> str:
 
 
 def require() -> None:
-    """Raises ``ConnectctlError`` that says what to install where PySpark or Java is missing."""
+    """Raise ``ConnectctlError`` with what to install if PySpark or Java is missing."""
     if not installed():
         raise ConnectctlError(
             "--engine spark needs PySpark, which is not installed",
@@ -204,7 +204,9 @@ def _failures(what: str, log: Path, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def _masters_failures(master: str, log: Path) -> Iterator[None]:
-    """What keeps a session from being had, told by whose fault it is."""
+    """Raise the cause for which a session cannot be opened: the master, the network, or Spark
+    itself.
+    """
     try:
         with _failures(f"Could not create a Spark session on {master}", log):
             yield
@@ -232,18 +234,18 @@ def job_failures(doing: str, log: Path) -> AbstractContextManager[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What is worth saying of an error of Spark's, which begins with the traceback of a Python
-    worker.
+    """Return the first useful line of an error of Spark's, which begins with the traceback of a
+    Python worker.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("connectctl.ops.core.errors.")]
-    if ours:
-        return ours[-1].partition(": ")[2]
+    errors = [line for line in lines if line.startswith("connectctl.ops.core.errors.")]
+    if errors:
+        return errors[-1].partition(": ")[2]
     if python := _TRACEBACK.search(str(error)):
         return python[1].strip()
     if lost := _LOST.search(str(error)):
         return f"{lost[2].strip()} (executor {lost[1]})"
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
-        # Py4J names its own handle first, and only then what Java said
+        # Py4J's text has its own handle first, then Java's message
         return lines[1].removeprefix(": ")
     return lines[0] if lines else type(error).__name__

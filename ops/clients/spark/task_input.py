@@ -1,9 +1,9 @@
-"""Whether the rows that Spark gives a Python task came to their end, or broke off.
+"""Whether the rows that Spark sends to a Python task are complete, or broke off.
 
-Where what makes the rows fails, the JVM closes its side of the connection, and Arrow takes that for
-the end of its stream: the iterator of ``mapInArrow`` just ends, as it does behind the last row
-(measured, PySpark 4.0; docs/decisions/0018). Only behind the last row there is a word of Spark's
-own protocol. So a task that relies on the end looks for that word.
+If the source of the rows fails, the JVM closes its side of the connection, and Arrow takes that for
+the end of its stream: the iterator of ``mapInArrow`` ends as it does after the last row (measured,
+PySpark 4.0; docs/decisions/0018). Only after the last row there is a word of Spark's own protocol.
+A task that relies on the end therefore reads that word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ END_OF_STREAM = struct.pack(">i", -4)
 
 
 class BrokeOff(ConnectctlError):
-    """The rows ended before their end. Spark says why, where it fails; what was committed is whole
+    """The rows ended before their end. Spark's error has the reason; the committed rows are whole
     transactions.
     """
 
@@ -29,9 +29,8 @@ class BrokeOff(ConnectctlError):
 
 
 def proven(batches: Iterable[T]) -> Iterator[T]:
-    """``batches`` of ``mapInArrow``, on whose worker this is called. Raises ``BrokeOff`` in place
-    of an end that is none, ``ConnectctlError`` where a PySpark other than those that were looked at
-    does not let its connection be seen.
+    """Return ``batches`` of ``mapInArrow``, on the worker that calls this. Raises ``BrokeOff`` in
+    place of a false end, and ``ConnectctlError`` if an untested PySpark hides its connection.
     """
     return _to_the_end(batches, _connection())
 
@@ -46,7 +45,9 @@ def _to_the_end(batches: Iterable[T], connection: Any) -> Iterator[T]:
 
 
 def _connection() -> Any:
-    """What PySpark's worker reads from: not handed out, but on the stack."""
+    """Return the stream that PySpark's worker reads from: it is not passed to the task, but it is
+    on the stack.
+    """
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "main" and (found := frame.f_locals.get("infile")) is not None:

@@ -2,7 +2,7 @@
 
 ::
 
-    $XDG_CACHE_HOME/connectctl/jars/<version>/<digest of what was asked for>/
+    $XDG_CACHE_HOME/connectctl/jars/<version>/<digest of the requested jars>/
         broker/                 class path of the broker (from 4.0 on)
         connect/                class path of a worker; Kafka's test connectors are among them, because plugin isolation
                                 leaves their packages to the class path
@@ -10,7 +10,7 @@
         manifest.json           written last
 
 A directory is not changed once it is finished: JVMs of other sandboxes run on it, and another
-release of this program that asks for other jars has a directory of its own.
+release of this program that requests other jars has a directory of its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def jars_of(
     on_progress: OnProgress,
     java_options: Sequence[str] = (),
 ) -> Jars:
-    """The jars of ``version``: from the cache without starting anything, else downloaded.
+    """Return the jars of ``version``: from the cache without starting anything, else downloaded.
 
     Raises BadInput for a version that the repository does not have, Unreachable when it does not
     answer, TimedOut when another download takes too long.
@@ -78,24 +78,24 @@ def jars_of(
 
 
 def dependencies(version: KafkaVersion) -> list[Dependency]:
-    own = str(version)
+    release = str(version)
     binding = (
         ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J2)
         if version.logs_with_log4j2
         else ("org.slf4j", "slf4j-reload4j", SLF4J_RELOAD4J)
     )
-    wanted = [
-        Dependency(KAFKA, "connect-runtime", own, CONNECT, classifier="test"),
+    required = [
+        Dependency(KAFKA, "connect-runtime", release, CONNECT, classifier="test"),
         Dependency(*binding, CONNECT),
     ]
     if version.broker == version:
-        wanted += [Dependency(KAFKA, "kafka_2.13", own, BROKER), Dependency(*binding, BROKER)]
-    return wanted + optional(version)
+        required += [Dependency(KAFKA, "kafka_2.13", release, BROKER), Dependency(*binding, BROKER)]
+    return required + optional(version)
 
 
 def optional(version: KafkaVersion) -> list[Dependency]:
-    """The plugins, which a cluster can be started without: not every repository has all of every
-    version.
+    """Return the plugins, which a cluster can be started without: not every repository has all of
+    every version.
     """
     mirror = "connect-mirror"
     modules = {"connect-file": "connect-file", mirror: mirror, "connect-mirror-client": mirror}
@@ -117,7 +117,7 @@ def optional(version: KafkaVersion) -> list[Dependency]:
 
 
 def cached(version: KafkaVersion) -> Jars | None:
-    """The jars of ``version`` if they are all there; None when they have to be downloaded."""
+    """Return the jars of ``version`` if they are all there; None when they have to be downloaded."""
     return finished(_root(version))
 
 
@@ -134,8 +134,8 @@ def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
 
 
 def finished(root: Path) -> Jars | None:
-    """The jars in ``root``; None where the list of them is not there, or they are not those of the
-    list, byte for byte.
+    """Return the jars in ``root``; None where the list of them is not there, or they are not those
+    of the list, byte for byte.
     """
     try:
         data = json.loads((root / MANIFEST).read_text())
@@ -179,11 +179,11 @@ def _download(
     # without.
     expected = 2 * (98 if version.broker == version else 62)
     counter = _Counter(f"Downloading Kafka {version} (only once)", expected, on_progress)
-    wanted, missing = dependencies(version), tuple[str, ...]()
+    required, missing = dependencies(version), tuple[str, ...]()
     while True:
         try:
             ivy.retrieve(
-                wanted,
+                required,
                 draft,
                 cache=paths.cache_directory() / "ivy",
                 java=java,
@@ -202,7 +202,7 @@ def _download(
                     code="unknown-kafka-version",
                 ) from error
             missing = tuple(sorted(absent))
-            wanted = [dependency for dependency in wanted if dependency.name not in absent]
+            required = [dependency for dependency in required if dependency.name not in absent]
     _arrange(draft)
     write_manifest(draft, missing)
     shutil.rmtree(root, ignore_errors=True)
@@ -242,6 +242,8 @@ class _Counter:
 
 
 def counts(line: str) -> bool:
-    """Whether a line of Ivy's output is a step: a module found, or a jar fetched."""
+    """Return whether a line of Ivy's output is a step: a module that was found, or a jar that was
+    fetched.
+    """
     words = line.strip()
     return (words.startswith("found ") and "#" in words) or words.startswith("[SUCCESSFUL ]")

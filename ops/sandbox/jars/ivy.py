@@ -1,5 +1,5 @@
-"""Apache Ivy, which PySpark ships: fetching jars from the default Maven repository, or from where
-the user says.
+"""Apache Ivy, which PySpark ships: fetches jars from the default Maven repository, or from the one
+that the user configured.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ def retrieve(
 
 
 def module_xml(dependencies: Iterable[Dependency]) -> str:
-    """The ivy.xml that requests these dependencies."""
-    wanted = list(dependencies)
-    configurations = dict.fromkeys(dependency.configuration for dependency in wanted)
+    """Return the ivy.xml that requests these dependencies."""
+    required = list(dependencies)
+    configurations = dict.fromkeys(dependency.configuration for dependency in required)
     lines = [
         '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">',
         '  <info organisation="connectctl" module="jars"/>',
@@ -104,7 +104,7 @@ def module_xml(dependencies: Iterable[Dependency]) -> str:
         *(f"    <conf name={quoteattr(name)}/>" for name in configurations),
         "  </configurations>",
         "  <dependencies>",
-        *(_dependency_xml(dependency) for dependency in wanted),
+        *(_dependency_xml(dependency) for dependency in required),
         "  </dependencies>",
         "</ivy-module>",
     ]
@@ -128,8 +128,8 @@ def _dependency_xml(dependency: Dependency) -> str:
 
 
 def ivy_jar() -> Path:
-    """Ivy's jar in the installed PySpark, found without importing it. Raises ConnectctlError that
-    says what to install.
+    """Return Ivy's jar in the installed PySpark, without importing it. Raises ConnectctlError with
+    what to install.
     """
     spec = importlib.util.find_spec("pyspark")
     homes = list(spec.submodule_search_locations or []) if spec else []
@@ -147,9 +147,9 @@ def _settings_file(cache: Path) -> Path:
         if not Path(named).is_file():
             raise BadInput(f"{SETTINGS_VARIABLE}={named}: file not found", code="no-ivy-settings")
         return Path(named)
-    own = cache / "connectctl-settings.xml"
-    own.write_text(SETTINGS)
-    return own
+    path = cache / "connectctl-settings.xml"
+    path.write_text(SETTINGS)
+    return path
 
 
 def _run(

@@ -14,8 +14,8 @@ from connectctl.ops.core.errors import BadInput
 
 LATEST = "4.3.1"
 TRIED = ("3.2.3", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.0", LATEST)
-"""Versions that were resolved and started; others of the form X.Y.Z from 3.2 on are tried when
-asked for.
+"""Versions that were resolved and started; others of the form X.Y.Z from 3.2 on are tried on
+request.
 """
 
 LOG4J2 = "2.25.4"
@@ -39,33 +39,35 @@ class KafkaVersion:
 
     @property
     def has_exactly_once_source(self) -> bool:
-        """Whether workers support ``exactly.once.source.support`` (KIP-618, released in 3.3.0)."""
+        """Return whether workers support ``exactly.once.source.support`` (KIP-618, released in
+        3.3.0).
+        """
         return (self.major, self.minor) >= (3, 3)
 
     @property
     def has_service_load(self) -> bool:
-        """Whether workers know ``plugin.discovery=service_load`` (KIP-898, 3.6.0): starts in half
-        the time.
+        """Return whether workers support ``plugin.discovery=service_load`` (KIP-898, 3.6.0), with
+        which they start in half the time.
         """
         return (self.major, self.minor) >= (3, 6)
 
     @property
     def has_test_plugins(self) -> bool:
-        """Whether Kafka's test connectors are a plugin of their own; before 4.0 they are part of
+        """Return whether Kafka's test connectors are a separate plugin; before 4.0 they are part of
         connect-runtime.
         """
         return self.major >= 4
 
     @property
     def logs_with_log4j2(self) -> bool:
-        """Whether Kafka logs through log4j 2; before 4.0 its classes name log4j 1 (reload4j)
+        """Return whether Kafka logs through log4j 2; before 4.0 its classes name log4j 1 (reload4j)
         directly.
         """
         return self.major >= 4
 
     @property
     def broker(self) -> KafkaVersion:
-        """The version of the broker that workers of this version get.
+        """Return the version of the broker that workers of this version get.
 
         Broker and worker are one version from 4.0 on. Older workers get the newest broker: clients
         from 2.1 on are supported by 4.x brokers (KIP-896), and a broker of their own version would

@@ -3,20 +3,20 @@
 The driver reads the frame; its tasks write the rows. Its own properties:
 
 ==========================  ==========================================================================================
-``format``, ``load``        what Spark's ``read.format(…).load(…)`` gets; ``schema`` is a DDL text, ``option.NAME`` an option
-``query``                   Spark SQL instead; with ``format`` beside it, what was loaded is the view ``source``
+``format``, ``load``        of Spark's ``read.format(…).load(…)``; ``schema`` is a DDL text, ``option.NAME`` an option
+``query``                   Spark SQL instead; with ``format``, the loaded frame is the view ``source``
 ``streaming``               true for Spark's ``readStream``; ``checkpoint`` is a directory that spares reading all again,
                             ``trigger.interval`` the time between two micro-batches, such as ``5 seconds``
-``late``                    what becomes of a stream's new rows behind the committed offset of their source partition:
-                            ``refuse`` (where it is not given) or ``drop``, as ``StreamWriter`` says
-``topic``                   where the records go
-``partition.columns``       what makes a source partition, separated by commas
-``offset.column``           what only grows within a source partition: whole numbers or text
-``value.column``            text or bytes; a null is a tombstone. ``value`` where it is not given
+``late``                    a stream's new rows at or before the committed offset of their source partition:
+                            ``refuse`` (the default) or ``drop``, as in ``StreamWriter``
+``topic``                   topic of the records
+``partition.columns``       columns of a source partition, separated by commas
+``offset.column``           column that only grows within a source partition: whole numbers or text
+``value.column``            text or bytes; a null is a tombstone; default ``value``
 ``key.column``              text or bytes; ``timestamp.column``: milliseconds since the epoch; ``headers.column``: as Spark's
                             own Kafka sink takes them, ``array<struct<key:string,value:binary>>``
-``records.per.transaction`` 200000 where it is not given
-``partitioned``             true where each source partition is in one partition of the frame: nothing is shuffled then
+``records.per.transaction`` default 200000
+``partitioned``             true if each source partition is in one partition of the frame: then nothing is shuffled
 ==========================  ==========================================================================================
 """
 
@@ -62,12 +62,12 @@ _NAMED = (
     "headers.column",
 )
 _STRICT = {"json", "csv", "xml"}
-"""Formats that make a null of what they cannot read, unless they are told to fail."""
+"""Formats that read invalid rows as nulls, unless they are configured to fail."""
 _AS_IT_IS = ("StringConverter", "ByteArrayConverter")
 
 
 class DataFrameTask(SourceTask):
-    """What a task of a frame is called. The rows come to it from Spark, and nobody polls it."""
+    """The task class of a frame. Spark sends its rows; it is not polled."""
 
     def start(self, configs: Mapping[str, str]) -> None:
         raise ConnectctlError(
@@ -138,12 +138,14 @@ class DataFrameSource(SourceConnector):
         return found
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """As many as there may be: Spark's hash decides which has which source partition."""
+        """Return the maximum number of tasks: Spark's hash assigns the source partitions."""
         named = {name: self.configs[name] for name in _NAMED if self.configs.get(name)}
         return [{**named, "task.id": str(n)} for n in range(max_tasks)]
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
-        """Tells which properties of a producer have no effect on one of columns."""
+        """Return the outlook, which names properties of a producer that have no effect on one of
+        columns.
+        """
         idle = idle_for_columns(configs)
         if (
             not idle
@@ -240,7 +242,7 @@ def micro_batch(configs: Mapping[str, str], query: str, number: int, tasks: int)
 
 
 def names_of(configs: Mapping[str, str], name: str) -> tuple[str, ...]:
-    """The columns that a property names, separated by commas."""
+    """Return the columns that a property names, separated by commas."""
     return tuple(each.strip() for each in configs.get(name, "").split(",") if each.strip())
 
 
@@ -250,8 +252,8 @@ def size_of(configs: Mapping[str, str]) -> int:
 
 
 def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
-    """The frame as Spark has it: analysed, and nothing of it read but what that takes. Raises what
-    Spark raises.
+    """Return the frame as Spark has it: analysed, and nothing of it read but what that takes.
+    Raises what Spark raises.
     """
     streaming = flag(configs, "streaming")
     frame: DataFrame | None = None
@@ -279,8 +281,8 @@ def read(spark: SparkSession, configs: Mapping[str, str]) -> DataFrame:
 
 
 def _options(configs: Mapping[str, str], format_: str) -> dict[str, str]:
-    """A file that does not fit the schema is an error, and no tombstone, unless the person says
-    otherwise.
+    """Return the options of the reader. A file that does not fit the schema is an error, and not a
+    tombstone, unless the user configures otherwise.
     """
     found = {k.removeprefix(OPTION): v for k, v in configs.items() if k.startswith(OPTION)}
     defaults = {"mode": "FAILFAST"} if format_ in _STRICT else {}

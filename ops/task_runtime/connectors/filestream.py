@@ -1,11 +1,15 @@
-"""Lines of a file as records: resumes where Kafka's FileStreamSource stopped, and the other way
-round.
+"""Lines of a file as records. Its offsets are those of Kafka's FileStreamSource: either resumes
+where the other stopped.
 
 The source partition is ``{"filename": FILE}``, the source offset ``{"position": N}``, as
 ``FileStreamSourceTask`` writes them. A line ends with a line feed, a carriage return or both; one
 without an end waits for it. Positions are bytes. The Java connector counts characters and skips as
-many bytes, so that it loses its place in a file that is not ASCII: where it stopped in such a file
-no task can resume, and a task here resumes at the byte it names.
+many bytes, so that it loses its position in a file that is not ASCII: no task can resume where it
+stopped in such a file, and a task here resumes at the byte that the offset has.
+
+A line is its bytes, whatever they are. For JsonConverter, which writes bytes in base64, it is a
+string: U+FFFD replaces bytes that are not UTF-8, as in ``FileStreamSourceTask``, whose reader
+decodes every line.
 """
 
 from __future__ import annotations
@@ -47,14 +51,14 @@ class Lines:
     widths: Sequence[int] | None = None
 
     def width(self, start: int, end: int) -> int:
-        """How many bytes the lines from ``start`` to before ``end`` take in the file."""
+        """Return the size in the file of the lines from ``start`` to before ``end``, in bytes."""
         if self.widths is None:
             return sum(map(len, self.texts[start:end])) + end - start
         return sum(self.widths[start:end])
 
 
 def lines_of(content: bytes) -> tuple[Lines, bytes]:
-    """The whole lines of ``content``, and what is left of it."""
+    """Return the whole lines of ``content``, and what is left of it."""
     if b"\r" not in content:
         *texts, rest = content.split(b"\n")
         return Lines(texts), rest
@@ -70,8 +74,7 @@ class FileStreamTask(SourceTask):
         self._path = configs["file"]
         self._topic = configs["topic"]
         self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
-        # Text for a converter that writes bytes in another way than text; the others take bytes,
-        # which are there already.
+        # JsonConverter writes bytes in another way than text.
         self._as_text = configs.get("value.converter", "").endswith("JsonConverter")
         self._bounded = configs.get("until.end", "false").lower() == "true"
         self._partition: Partition = {"filename": self._path}

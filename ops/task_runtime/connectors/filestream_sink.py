@@ -1,8 +1,8 @@
 """Values as lines of a file: Kafka's FileStreamSink.
 
-Each value goes to the end of the file with a line feed. Text and bytes are written as they are,
-null as ``null``, anything else as JSON, where Java writes what its objects' ``toString`` gives.
-What is committed is on the disk; after a failure the lines behind it are written again.
+Each value is appended to the file with a line feed. Text and bytes are written unchanged, null as
+``null``, anything else as JSON, where Java writes the result of its objects' ``toString``.
+Committed records are on the disk; after a failure the lines after them are written again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, Sink
 
 
 def line_of(value: Any) -> bytes:
-    """The line of ``value``, without its end. Raises ``TypeError`` for a value that JSON does not
-    have.
+    """Return the line of ``value``, without its end. Raises ``TypeError`` for a value that JSON
+    does not have.
     """
     if isinstance(value, bytes):
         return value

@@ -79,26 +79,24 @@ _TAKEN = (EndReason.FENCED, EndReason.STALE)
 
 @dataclass(frozen=True)
 class Target:
-    """Where rows go, and as whom. ``client`` are librdkafka's properties, with
-    ``bootstrap.servers``.
+    """The target of rows. ``client`` are librdkafka's properties, with ``bootstrap.servers``.
 
-    ``partition`` and ``offset`` are columns: what makes a source partition, and what only grows
-    within one. So are ``value``, ``key``, ``timestamp`` (milliseconds) and ``headers`` (as Spark's
-    Kafka sink takes them). ``tasks`` is how many tasks share the source partitions.
-    ``config_topic`` keeps the group's generations of tasks; it is ``<group_id>-configs`` where none
-    is given, and created if it is missing, as the offsets topic is.
+    ``partition`` and ``offset`` are columns: those of a source partition, and one that only grows
+    within a source partition. So are ``value``, ``key``, ``timestamp`` (milliseconds) and
+    ``headers`` (as Spark's Kafka sink takes them). ``tasks`` is how many tasks share the source
+    partitions. ``config_topic`` has the group's generations of tasks; it is ``<group_id>-configs``
+    by default, and created if it is missing, like the offsets topic.
 
-    A transaction has ``rows_per_transaction``, or fewer where they are large or the way to the
-    brokers is slow, and is aborted by its coordinator after ``transaction_timeout_ms``
-    milliseconds: for as long readers wait for a task that died. While Kafka does not answer, driver
-    and tasks wait for ``patience`` seconds.
+    A transaction has ``rows_per_transaction``, or fewer if they are large or the network is slow,
+    and is aborted by its coordinator after ``transaction_timeout_ms`` milliseconds: readers wait
+    for this time for a task that died. While Kafka does not respond, driver and tasks wait for
+    ``patience`` seconds.
 
-    Executors get ``client``, with its secrets, and the names of the columns, pickled. A ``Target``
-    opens nothing.
+    Executors receive ``client``, with its secrets, and the names of the columns, pickled. A
+    ``Target`` opens nothing.
 
-    With ``partitioned`` the frame is written as it is split, without a shuffle: each source
-    partition has to be in one of its partitions. Where that is not so, a task finds it out and ends
-    with one line.
+    With ``partitioned`` the frame is written in its own partitions, without a shuffle: each source
+    partition has to be in one of them. A task that detects another distribution ends with one line.
     """
 
     client: Mapping[str, Any]
@@ -126,7 +124,7 @@ class Target:
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
-        """The columns that make a source partition; a single name is one column, and not its
+        """Return the columns that make a source partition; a single name is one column, and not its
         letters.
         """
         return (self.partition,) if isinstance(self.partition, str) else tuple(self.partition)
@@ -139,7 +137,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Written:
-    """What came of it, over all tasks. ``late`` are rows behind the committed offset that a stream
+    """The result over all tasks. ``late`` are rows at or before the committed offset that a stream
     dropped; ``fenced`` are tasks that another writer of the same connector has fenced.
     """
 
@@ -155,22 +153,22 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     """Write ``df`` to ``target``: rows at or before the committed offset of their source partition
     are skipped.
 
-    Of a stream that is a loss: its rows may come with offsets that lie behind. Give
-    ``foreachBatch`` a ``StreamWriter`` (``ops/task_runtime/dataframe/stream_writer.py``). Called
+    For a stream that is a loss, because its rows may have offsets before the committed ones. Pass a
+    ``StreamWriter`` (``ops/task_runtime/dataframe/stream_writer.py``) to ``foreachBatch``. Called
     within ``foreachBatch``, on its thread, this writes as one with ``late="refuse"`` does: a batch
-    that it has seen is skipped, rows of any other that it would skip are refused. Another thread
+    that was written is skipped, rows of any other that would be skipped are refused. Another thread
     does not know the batch, and skips.
 
     Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with
-    live workers or offsets of other columns, ``ConnectctlError`` where a task failed or was fenced:
-    what is committed by then stays, and the next call resumes behind it.
+    live workers or offsets of other columns, ``ConnectctlError`` if a task failed or was fenced:
+    the committed rows remain, and the next call resumes after them.
     """
     return write(df, target, batch_of(df, target))
 
 
 def batch_of(df: DataFrame, target: Target) -> MicroBatch | None:
-    """The micro-batch that is being written where this is called within ``foreachBatch``; None
-    where it is not.
+    """Return the micro-batch that is being written where this is called within ``foreachBatch``;
+    None where it is not.
     """
     query, number = query_of(df), local_property(df, BATCH)
     if query is None or number is None or target.partitioned or not target.offset:
@@ -245,8 +243,8 @@ def _written(reports: Sequence[FrameReport]) -> Written:
 def _incomplete(
     target: Target, written: Written, reports: Sequence[FrameReport]
 ) -> ConnectctlError:
-    """What keeps the frame from being written; that it may be called again only where that may
-    help.
+    """Return the error of a frame that was not written, with the advice to call again only if that
+    may help.
     """
     why = "; ".join(written.problems)
     next_step: str | None = (
@@ -273,7 +271,9 @@ def _incomplete(
 
 
 def spec_of_task(target: Target) -> TaskSpec:
-    """What tasks get before their generation has started: until then no topic has it."""
+    """Return the specification of tasks before their generation has started: until then no topic
+    has it.
+    """
     return TaskSpec(
         group=target.group_id,
         connector=target.connector,
@@ -296,7 +296,7 @@ def spec_of_task(target: Target) -> TaskSpec:
 _Sharing = tuple[Any, ...]
 _begun: dict[_Sharing, tuple[_Sharing, Generation]] = {}
 _reached: dict[_Sharing, Mapping[str, KnownEnds]] = {}
-"""How far the offsets topics are known to reach, from one call to the next."""
+"""The known ends of the offsets topics, from one call to the next."""
 _lock = threading.Lock()
 
 
@@ -311,15 +311,16 @@ def forget(target: Target) -> None:
 
 
 def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
-    """A generation of tasks for this call: a new one, or that of the last call from this process.
+    """Return a generation of tasks for this call: a new one, or that of the last call from this
+    process.
 
-    The last one will do where the source partitions are shared out in the same way: hashed by the
+    The last one is used if the source partitions are distributed in the same way: hashed by the
     same columns of the same types over as many tasks. Then a source partition has the same task,
-    and so the same transactional id, in both calls, and whatever is left of the former call is
-    fenced by the task that initialises after it, or fences that one and skips what it has
-    committed. That nobody else has begun a generation meanwhile is seen by each task, which reads
-    the config topic to its end before and after it initialises. A frame that is written as it is
-    split may be split otherwise each time: it takes a new generation for each call.
+    and so the same transactional id, in both calls. A remaining task of the former call is fenced
+    by the task that initialises after it, or fences that one and skips what it has committed. Each
+    task verifies that no newer generation exists: it reads the config topic to its end before and
+    after it initialises. A frame that is written in its own partitions may have others each time:
+    it has a new generation for each call.
     """
     kinds = dict(dtypes)
     sharing = (
@@ -347,8 +348,8 @@ def generation_of(target: Target, dtypes: list[tuple[str, str]]) -> Generation:
 
 
 def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Generation:
-    """A new generation. It may be called again where it failed: ``fresh`` remembers topics that
-    were not there at first.
+    """Return a new generation. It may be called again where it failed: ``fresh`` remembers topics
+    that were not there at first.
     """
     kafka = Kafka(dict(target.client), timeout=target.timeout)
     if members := kafka.group(target.group_id).members:
@@ -361,15 +362,15 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     with closing(Brokers(dict(target.client), timeout=target.timeout)) as brokers:
         brokers_verify(brokers)
     config_topic = default_topics(target.group_id, {"config": target.config_topic})["config"]
-    there = those_that_exist(kafka, target.offsets_topic, config_topic)
-    fresh |= {target.offsets_topic, config_topic} - there
-    if target.offsets_topic in there:
+    existing = those_that_exist(kafka, target.offsets_topic, config_topic)
+    fresh |= {target.offsets_topic, config_topic} - existing
+    if target.offsets_topic in existing:
         committed = CommittedOffsets(kafka, target.offsets_topic, target.connector)
         committed.refresh(target.timeout)
         if target.offset:
             check_committed(target.connector, committed, dtypes, target.columns)
     for topic, partitions in {config_topic: 1, target.offsets_topic: 25}.items():
-        if topic not in there:
+        if topic not in existing:
             kafka.create_topic(topic, partitions, REPLICAS, {"cleanup.policy": "compact"})
     config, tasks = configs_of(target)
     with closing(TransactionClient(dict(target.client), timeout=target.timeout)) as calls:
@@ -386,8 +387,8 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
 
 
 def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """The connector's and its tasks' configurations, as ``connectctl run`` would have them for a
-    frame.
+    """Return the connector's and its tasks' configurations, as ``connectctl run`` would have them
+    for a frame.
     """
     named = {
         "topic": target.topic,
@@ -422,8 +423,8 @@ def fence_listed(target: Target, calls: TransactionCalls) -> None:
 
 
 def _listed(calls: TransactionCalls, prefix: str, patience: float) -> set[str]:
-    """The ids with ``prefix`` of all coordinators; one that is still loading has not told its
-    own.
+    """Return the ids with ``prefix`` of all coordinators; one that is still loading does not list
+    its own.
     """
 
     def answered(listed: Observation[tuple[Listing, ...]]) -> bool:

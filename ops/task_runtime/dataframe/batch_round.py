@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
-"""What Spark sets on the thread of a query."""
+"""The local properties that Spark sets on the thread of a query."""
 _ROWS, _BYTES = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.execution.arrow.maxBytesPerBatch",
@@ -83,8 +83,8 @@ def written_by(
 
 @contextmanager
 def large_batches(spark: SparkSession) -> Iterator[None]:
-    """Let queries that begin meanwhile have batches of Arrow's that are large, unless the session
-    says how large.
+    """Let queries that begin meanwhile have large Arrow batches, unless the session configures
+    their size.
     """
     conf: Any = spark.conf
     before = {name: conf.get(name) for name in LARGE}
@@ -99,8 +99,8 @@ def large_batches(spark: SparkSession) -> Iterator[None]:
 
 
 def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
-    """The rows as tasks get them: those of a source partition in one of them, ordered by their
-    offset.
+    """Return the rows as tasks get them: those of a source partition in one of them, ordered by
+    their offset.
 
     The number of partitions is given, so that no adaptive plan of Spark's makes others of them. The
     order is one of the offset alone, over all source partitions of a task: Spark sorts by one
@@ -127,13 +127,13 @@ def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:
 
 
 def hashed(df: DataFrame, writing: Writing) -> DataFrame:
-    """The columns that are needed of a micro-batch, with those that tell its rows apart."""
+    """Return the required columns of a micro-batch, with those that distinguish its rows."""
     from pyspark.sql import functions as f
 
     batch = writing.batch
     assert batch is not None
-    own = {HASH, PLACE}
-    columns = [f.col(f"`{name}`") for name in writing.columns.names if name not in own]
+    added = {HASH, PLACE}
+    columns = [f.col(f"`{name}`") for name in writing.columns.names if name not in added]
     more = [f.xxhash64(*columns).alias(HASH)]
     if not batch.ordered:
         more.append(f.lit("").alias(PLACE))
@@ -141,21 +141,21 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
 
 
 def query_of(df: DataFrame) -> str | None:
-    """The id of the query whose micro-batch ``df`` is; None on a thread that is not the query's."""
+    """Return the id of the query whose micro-batch ``df`` is; None on a thread that is not the
+    query's.
+    """
     return local_property(df, QUERY)
 
 
 def local_property(df: DataFrame, name: str) -> str | None:
-    """What Spark has set on this thread."""
+    """Return the local property that Spark has set on this thread."""
     session: Any = df.sparkSession
     found = session.sparkContext.getLocalProperty(name)
     return None if found is None else str(found)
 
 
 def partitions_of(df: DataFrame) -> int:
-    """How many partitions ``df`` has, as far as its plan says; 0 where Spark finds it out as it
-    runs.
-    """
+    """Return the number of partitions of ``df`` by its plan; 0 if Spark determines it at run time."""
     plan: Any = df._jdf.queryExecution().executedPlan()
     return int(plan.outputPartitioning().numPartitions())
 
@@ -164,18 +164,18 @@ def partitions_of(df: DataFrame) -> int:
 
 
 def rejection(error: BaseException) -> str | None:
-    """What Spark says of the data or the query, in one line; None where it is about something else,
-    such as an executor.
+    """Return Spark's message about the data or the query, in one line; None for other errors, such
+    as those of an executor.
     """
     text = str(error)
-    for name, said in _CONDITION.findall(text):
+    for name, message in _CONDITION.findall(text):
         if name in _NOT_THE_DATA:
             continue
-        line = _STATE.sub("", said).strip()
+        line = _STATE.sub("", message).strip()
         causes = [
             c
             for c in re.findall(r"^Caused by: [\w.$]+: ([^\n]+)", text, re.MULTILINE)
-            if c.strip() != said.strip()
+            if c.strip() != message.strip()
         ]
         if name.endswith("NO_HINT") and causes:
             line = (
@@ -188,7 +188,7 @@ def rejection(error: BaseException) -> str | None:
 
 @contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Turn what Spark says of a frame that cannot be had into ``BadInput`` with one line."""
+    """Turn Spark's errors about a frame that cannot be read into ``BadInput`` with one line."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
@@ -213,14 +213,13 @@ def readable(name: str) -> Iterator[None]:
 
 @dataclass
 class DataFrameRound(SparkRound):
-    """A batch: read anew in each round, and written to its end unless its tasks are told to
-    stop.
-    """
+    """A batch: read again in each round, and written to its end unless its tasks are told to stop."""
 
     writing: Writing | None = None
     frame: DataFrame | None = None
     count: int = 0
-    """How many tasks share the source partitions, those included that are not run any more."""
+    """The number of tasks that share the source partitions, also those that are not run any more.
+    """
 
     def _run(self) -> None:
         assert self.writing is not None

@@ -38,7 +38,7 @@ ANSWER_TIMEOUT = 30.0
 """Seconds after which a task takes a driver that has not answered for lost."""
 T = TypeVar("T")
 Reached = Callable[[], Mapping[str, KnownEnds]]
-"""How far the offsets topics are known to reach."""
+"""Returns the known ends of the offsets topics."""
 
 
 class GenerationStart(QuestionListener):
@@ -60,8 +60,8 @@ class GenerationStart(QuestionListener):
         threading.Thread(target=self._run, daemon=True).start()
 
     def during(self, run: Callable[[], T]) -> T:
-        """What ``run`` gives, during which the generation starts. What ``start`` raised comes
-        before what ``run`` raises.
+        """Return the result of ``run``, during which the generation starts. An error of ``start``
+        is raised before one of ``run``.
         """
         try:
             done = run()
@@ -94,8 +94,8 @@ class GenerationStart(QuestionListener):
 def start_of(
     spark: SparkSession, start: Callable[[], Generation], reached: Reached
 ) -> tuple[GenerationStart, Callable[[Callable[[], T]], T]]:
-    """``start`` on its way, and what runs something of Spark's meanwhile, whose jobs are cancelled
-    if it fails.
+    """Begin ``start``. Return it, and a function that runs a Spark action meanwhile, whose jobs are
+    cancelled if ``start`` fails.
     """
     context = spark.sparkContext
     tag = f"connectctl-{secrets.token_hex(8)}"
@@ -114,7 +114,7 @@ def start_of(
 
 
 def with_generation(spec: TaskSpec, address: DriverAddress) -> TaskSpec:
-    """``spec`` with the generation for which the driver is asked, until it has started."""
+    """Return ``spec`` with the generation, which is requested from the driver until it has started."""
     answer: dict[str, Any] = {}
     while not answer:
         try:

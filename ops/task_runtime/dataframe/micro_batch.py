@@ -31,8 +31,8 @@ _ANEW = (
 
 
 class Late(StrEnum):
-    """What becomes of rows that are behind the committed offset of their source partition when
-    their batch begins.
+    """The treatment of rows that are at or before the committed offset of their source partition
+    when their batch begins.
     """
 
     REFUSE = "refuse"
@@ -52,7 +52,7 @@ class MicroBatch:
     ordered: bool = True
 
     def place(self, task: int) -> dict[str, Any]:
-        """The source partition under which a task keeps how far it is."""
+        """Return the source partition under which a task keeps how far it is."""
         return {STREAM: self.query, "task": task}
 
 
@@ -68,9 +68,7 @@ class Digest:
 
 
 def digest(pieces: Iterable[PartitionSlice]) -> Digest:
-    """The digest of all rows of ``pieces``; a run of pieces that lie beside each other is looked at
-    once.
-    """
+    """Return the digest of all rows of ``pieces``; consecutive pieces are digested at once."""
     import numpy as np
 
     found = Digest()
@@ -82,11 +80,10 @@ def digest(pieces: Iterable[PartitionSlice]) -> Digest:
 
 @dataclass(frozen=True)
 class BatchProgress:
-    """What a task has committed of a batch: all (``through``) or a part, whose rows have
-    ``digest``.
+    """The progress of a task in a batch: all (``through``) or a part, whose rows have ``digest``.
 
-    ``since`` is, by partition of the offsets topic, where the connector's newest record was when
-    the task began the batch: a source partition whose record lies behind that has advanced in it.
+    ``since`` is, by partition of the offsets topic, the position of the connector's newest record
+    when the task began the batch: a source partition with a later record has advanced in it.
     ``up_to`` is the hash up to which rows without an order were written.
     """
 
@@ -115,7 +112,7 @@ class BatchProgress:
 
     @classmethod
     def parse(cls, raw: bytes) -> BatchProgress:
-        """The inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
+        """Return the inverse of ``json``. Raises ``ConnectctlError`` for what is none."""
         try:
             reported = json.loads(raw)
             since = {
@@ -149,11 +146,11 @@ def newest(stored: RefreshableOffsets) -> dict[int, int]:
 def progress_of(
     batch: MicroBatch, task: int, reported: Mapping[int, BatchProgress]
 ) -> BatchProgress | None:
-    """What ``task`` has of ``batch``, by what all tasks of its query reported; None where it is new
-    to it.
+    """Return the progress of ``task`` in ``batch``, by the reports of all tasks of its query; None
+    for a new batch.
 
-    Raises ``ConnectctlError`` where the batch is older than one that is through, or was begun by
-    other tasks.
+    Raises ``ConnectctlError`` if the batch is older than one that is through, or was begun by other
+    tasks.
     """
     for each in reported.values():
         if each.batch > batch.number:
@@ -177,7 +174,7 @@ def progress_of(
 
 
 def other_rows(batch: MicroBatch, then: Digest, now: Digest) -> ConnectctlError:
-    """The error for a batch that came again with other rows."""
+    """Return the error for a batch that came again with other rows."""
     return ConnectctlError(
         f"Micro-batch {batch.number} was replayed with different rows than the committed ones",
         why=f"committed: {then.rows} rows, digest {then.total:016x}; replayed: {now.rows} rows, "

@@ -1,10 +1,10 @@
-"""Who has which source partition, where a frame is written as Spark has split it: the driver gives
-each to one task.
+"""The owner of each source partition, if a frame is written in its own partitions: the driver
+assigns each to one task.
 
-What a frame's own partitions hold is unknown beforehand, and Spark may split it otherwise when it
-reads it again. So a task asks before it sends the first row of a source partition. What was given
-once stays given for the whole generation, whichever attempt asks, so that no two tasks of a
-generation ever send the same source partition; an older one is fenced.
+The content of a frame's own partitions is unknown beforehand, and Spark may distribute it
+differently when it reads the frame again. So a task claims a source partition before it sends the
+first row. An assignment lasts for the whole generation, whichever attempt claims it, so that no two
+tasks of a generation ever send the same source partition; an older generation is fenced.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class PartitionRegistry(QuestionListener):
         super().__init__(host, bind, lambda asked: self.give(int(asked["task"]), asked["places"]))
 
     def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
-        """Give all of ``places`` to ``task``, or none: then the first that is another's, and
-        whose.
+        """Assign all of ``places`` to ``task``, or none: then return the first that is another
+        task's, and that task.
         """
         with self._lock:
-            for place in places:
-                if self._owners.get(place, task) != task:
-                    return place, self._owners[place]
+            for name in places:
+                if self._owners.get(name, task) != task:
+                    return name, self._owners[name]
             self._owners.update(dict.fromkeys(places, task))
         return None
 
 
 class PartitionRegistryClient:
-    """A task's end. Raises ``ConnectctlError`` where a source partition is another task's, or
-    nobody can be asked.
+    """The client of a task. Raises ``ConnectctlError`` if a source partition is another task's, or
+    the driver does not respond.
     """
 
     def __init__(self, address: DriverAddress, task: int):

@@ -37,17 +37,17 @@ class FrameColumns:
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 
     def place(self, batch: Any, row: int) -> str:
-        """A row of ``batch`` by its source partition and offset."""
+        """Return a row of ``batch`` by its source partition and offset."""
         partition = {name: batch.column(name)[row].as_py() for name in self.partition}
         offset = {self.offset: batch.column(self.offset)[row].as_py()}
         return f"The row of {connect_json(partition)} at {connect_json(offset)}"
 
     def disorder(self, partition: tuple[Any, ...], before: Any, after: Any) -> ConnectctlError:
-        """What is wrong where ``after`` comes after ``before``."""
-        place = dict(zip(self.partition, partition, strict=True))
+        """Return the error of ``after``, which comes after ``before``."""
+        values = dict(zip(self.partition, partition, strict=True))
         return ConnectctlError(
             f"The column {self.offset} is not ordered: {after!r} comes after {before!r}",
-            why=f"in the source partition {connect_json(place)}",
+            why=f"in the source partition {connect_json(values)}",
             next_step="Use a column that is increasing within a source partition.",
             code="not-ordered",
         )
@@ -81,8 +81,8 @@ class PartitionSlice(NamedTuple):
         )
 
     def up_to(self, offset: Any) -> int:
-        """How many rows are at or before ``offset``; they are the first ones, as the rows are
-        ordered.
+        """Return the number of rows at or before ``offset``; they are the first ones, as the rows
+        are ordered.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -96,7 +96,7 @@ class PartitionSlice(NamedTuple):
 
 
 def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
-    """``batch`` by source partition, each piece in the batch's order.
+    """Return ``batch`` by source partition, each piece in the batch's order.
 
     Raises ``ConnectctlError`` for an offset that is null, or before its predecessor.
     """
@@ -108,21 +108,21 @@ def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
     batch, starts = _by_partition(batch, columns.partition)
     ends = np.append(starts[1:], batch.num_rows)
     offsets = batch.column(columns.offset)
-    back = pc.less(offsets[1:], offsets[:-1]).to_numpy(zero_copy_only=False).copy()
-    back[starts[1:] - 1] = False  # from one source partition to the next
+    goes_back = pc.less(offsets[1:], offsets[:-1]).to_numpy(zero_copy_only=False).copy()
+    goes_back[starts[1:] - 1] = False  # from one source partition to the next
     at = pa.array(starts)
     places = list(
         zip(*(batch.column(name).take(at).to_pylist() for name in columns.partition), strict=True)
     )
-    if back.any():
-        row = int(np.flatnonzero(back)[0])
-        place = places[int(np.searchsorted(starts, row, side="right")) - 1]
-        raise columns.disorder(place, offsets[row].as_py(), offsets[row + 1].as_py())
+    if goes_back.any():
+        row = int(np.flatnonzero(goes_back)[0])
+        partition = places[int(np.searchsorted(starts, row, side="right")) - 1]
+        raise columns.disorder(partition, offsets[row].as_py(), offsets[row + 1].as_py())
     firsts, lasts = offsets.take(at).to_pylist(), offsets.take(pa.array(ends - 1)).to_pylist()
     found = zip(places, firsts, lasts, starts.tolist(), (ends - starts).tolist(), strict=True)
     return [
-        PartitionSlice(place, first, last, batch, start, rows, columns.offset)
-        for place, first, last, start, rows in found
+        PartitionSlice(partition, first, last, batch, start, rows, columns.offset)
+        for partition, first, last, start, rows in found
     ]
 
 
@@ -144,8 +144,8 @@ def _check_offsets(batch: Any, columns: FrameColumns) -> None:
 
 
 def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
-    """The rows of ``batch`` with those of a source partition beside each other, and where each
-    begins.
+    """Return the rows of ``batch`` with those of a source partition beside each other, and where
+    each begins.
     """
     import numpy as np
     import pyarrow as pa
@@ -175,8 +175,8 @@ def _by_partition(batch: Any, names: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
-    """The batches of ``taken``, each with its first row and the one behind its last: neighbouring
-    pieces are one.
+    """Yield the batches of ``taken``, each with its first row and the one after its last:
+    neighbouring slices are joined.
     """
     batch: Any = None
     start = end = 0
@@ -193,8 +193,8 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
 def columnar(
     taken: Iterable[PartitionSlice], columns: FrameColumns
 ) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
-    """The records of ``taken``, and what names the row of each; those of pieces that lie beside
-    each other together.
+    """Yield the records of ``taken``, and what names the row of each; those of pieces that lie
+    beside each other together.
     """
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)

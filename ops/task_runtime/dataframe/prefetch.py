@@ -16,8 +16,8 @@ _POLL = 0.1
 
 
 class Prefetch(Generic[T]):
-    """The items of ``source``, in their order; what it raises is raised behind them. Only one
-    thread may ask for them.
+    """The items of ``source``, in their order; its error is raised after them. Only one thread may
+    iterate.
     """
 
     def __init__(self, source: Iterable[T], depth: int = DEPTH):
@@ -38,9 +38,7 @@ class Prefetch(Generic[T]):
                 raise end
 
     def close(self) -> None:
-        """Read no more; the reading of one item that is under way is waited for, so that nobody
-        else reads beside it.
-        """
+        """End the reading; wait for the item that is being read, so that no other reader overlaps."""
         self._closed = True
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""The frame of a run: read and looked at before anything is written, then written in rounds."""
+"""The frame of a run: read and validated before anything is written, then written in rounds."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class JobDataFrame:
-    """The frame of ``config``. It is analysed once: a round that came to other types would share
-    out its rows otherwise.
+    """The frame of ``config``. It is analysed once: with other types, a round would distribute its
+    rows differently.
 
-    ``claims`` lives as long as the generation; ``own`` is a checkpoint that is only this run's.
-    ``wanted`` says that a stream is to end.
+    ``claims`` lives as long as the generation; ``own`` is a checkpoint of this run alone.
+    ``wanted`` returns whether a stream should end.
     """
 
     spark: SparkSession
@@ -57,7 +57,7 @@ class JobDataFrame:
         terms: TaskLimits,
         address: DriverAddress,
     ) -> DataFrameRound:
-        """A round of ``tasks``, of which there are ``count`` with those that are over."""
+        """Return a round of ``tasks``, of which there are ``count`` with those that are over."""
         columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
         claims = None if self.claims is None else self.claims.address
         writing = Writing(work, self.config["topic"], columns, size, claims)
@@ -81,7 +81,7 @@ class JobDataFrame:
 
     @property
     def notes(self) -> Iterator[str]:
-        """What people are told of rows that were not sent as they came."""
+        """Yield the lines about rows that were not sent unchanged."""
         reports = [
             report
             for each in self._made
@@ -104,8 +104,8 @@ class JobDataFrame:
             shutil.rmtree(self.own, ignore_errors=True)
 
     def _checkpoint(self) -> str:
-        if given := self.config.get("checkpoint"):
-            return given
+        if configured := self.config.get("checkpoint"):
+            return configured
         if self.own is None:
             self.own = tempfile.mkdtemp(prefix="connectctl-checkpoint-")
         return self.own
@@ -114,8 +114,8 @@ class JobDataFrame:
 def open_dataframe(
     spark: SparkSession, ready: PreparedJob, scene: RunClients, patience: float, outage: RetryPolicy
 ) -> JobDataFrame:
-    """The frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``; nothing was
-    written then.
+    """Return the frame of ``ready``, fit to be written. Raises ``BadInput`` and ``Refused``;
+    nothing was written then.
     """
     if ready.take_over:
         raise Refused(
@@ -139,12 +139,15 @@ def open_dataframe(
 
 
 def _read(ready: PreparedJob, scene: RunClients, patience: float) -> OffsetStore:
-    """The offsets in those topics that are there."""
-    own, behind = CommittedOffsets(scene.target, offsets_topic(ready), ready.name), None
-    there = [own] if those_that_exist(scene.target, own.topic) else []
+    """Return the offsets in those topics that are there."""
+    dedicated, global_offsets = (
+        CommittedOffsets(scene.target, offsets_topic(ready), ready.name),
+        None,
+    )
+    existing = [dedicated] if those_that_exist(scene.target, dedicated.topic) else []
     if ready.dedicated_offsets_topic:
-        behind = CommittedOffsets(scene.kafka, ready.topics["offsets"], ready.name)
-        there += [behind] if those_that_exist(scene.kafka, behind.topic) else []
-    for each in there:
+        global_offsets = CommittedOffsets(scene.kafka, ready.topics["offsets"], ready.name)
+        existing += [global_offsets] if those_that_exist(scene.kafka, global_offsets.topic) else []
+    for each in existing:
         each.refresh(patience)
-    return OffsetStore(own, behind)
+    return OffsetStore(dedicated, global_offsets)

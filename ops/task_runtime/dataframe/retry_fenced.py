@@ -1,10 +1,9 @@
-"""A frame's tasks that were fenced, while nobody has begun a newer generation: they are run once
-more.
+"""Runs a frame's fenced tasks once more, while no newer generation exists.
 
-What fenced them is of their own house: an older attempt that was suspended, or a request of one
-that a slow network delivered late (InitProducerId raises the epoch whenever it comes). Another
-writer would have written task configs of its own, and tasks find those: they are stale then, and
-are not run again.
+They were fenced by an attempt of the same generation: an older one that was suspended, or its
+request that a slow network delivered late (InitProducerId raises the epoch whenever it arrives).
+Another writer would have written its own task configs, and tasks read those: they are stale then,
+and are not run again.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ def until_through(
     late: Late | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> list[FrameReport]:
-    """The reports of ``once``, which runs the tasks that it is given (None: all), over as many
-    passes as it takes.
+    """Return the reports of ``once``, which runs the tasks that it receives (None: all), over as
+    many passes as necessary.
 
-    Ends where tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record.
-    ``late`` says what the tasks do with late rows.
+    Ends if tasks were fenced ``MAX_FENCED_ROUNDS`` times in succession without a record. ``late``
+    is the treatment of late rows.
     """
     reports = {report.task: report for report in once(None)}
     fruitless = 0
@@ -53,8 +52,8 @@ def until_through(
 
 
 def _both(first: FrameReport, then: FrameReport, late: Late | None) -> FrameReport:
-    """One report of a task that was run twice: what the first pass had committed was skipped by the
-    second.
+    """Return one report of a task that was run twice: the second pass skipped the rows that the
+    first had committed.
     """
     # Rows that are dropped are dropped, and counted, again; those that were kept are known by then.
     late_rows = then.late if late is Late.DROP else first.late + then.late

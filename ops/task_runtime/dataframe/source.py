@@ -1,10 +1,10 @@
-"""The rows of a DataFrame as a supply of the kernel: what is at or before the committed offset is
-not sent again.
+"""The rows of a DataFrame as a record source: rows at or before the committed offset are not sent
+again.
 
-Whether a row was delivered is decided by its own place in the source, never by Spark's attempts,
-batch ids or numbers of partitions. So a source partition's rows come to one task, and a task's rows
-in the order of their offsets, whatever their source partitions. They stay Arrow columns until they
-are given to the producer.
+Whether a row was delivered is decided by its position in the source, never by Spark's attempts,
+batch ids or numbers of partitions. So a source partition's rows are those of one task, and a task's
+rows are in the order of their offsets, whatever their source partitions. They remain Arrow columns
+until the producer receives them.
 """
 
 from __future__ import annotations
@@ -32,25 +32,23 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
-"""What a transaction holds at most, give or take a batch of Arrow's: all of it is in memory until
-it is committed.
+"""The maximum size of a transaction, give or take an Arrow batch: all of it is in memory until it
+is committed.
 """
 PART_BYTES = 4 << 20
-"""What is sent of a transaction before it is looked at how long it has taken, give or take as
-much.
-"""
+"""The size of a part of a transaction, after which its duration is checked."""
 PRODUCER = {"batch.num.messages": "100000", "queue.buffering.max.messages": "500000"}
 PartitionValues = tuple[Any, ...]
 """A source partition: the values of its columns."""
 
 
 class DataFrameRows:
-    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer where they are
+    """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer if they are
     large.
 
     A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones
-    are smaller. ``claim`` hears of source partitions that are new to this task and raises where
-    they are another's. Raises ``ConnectctlError`` for a row that has no place, or one that is
+    are smaller. ``claim`` is called with source partitions that are new to this task and raises if
+    they are another task's. Raises ``ConnectctlError`` for a row without a position, or one that is
     before its predecessor.
     """
 
@@ -96,8 +94,8 @@ class DataFrameRows:
         self._parts.clear()
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next rows of a transaction; those of a source partition with one offset are never
-        parted by its end.
+        """Return the next rows of a transaction; those of a source partition with one offset are
+        never parted by its end.
 
         All of them are there before it begins, so that it is never open while Spark makes rows.
         """
@@ -114,13 +112,13 @@ class DataFrameRows:
     def _part(self) -> TransactionBatch:
         part = self._parts.popleft()
         self._sent += part
-        bulks = [ColumnBatch(self._topic, *some) for some in columnar(part, self._columns)]
+        bulks = [ColumnBatch(self._topic, *piece) for piece in columnar(part, self._columns)]
         if self._parts:
             return TransactionBatch(record_batches=bulks, more=True)
         return TransactionBatch(record_batches=bulks, offsets=self._offsets_of(self._sent))
 
     def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
-        """What is committed with the rows of a transaction."""
+        """Return the offsets to commit with the rows of a transaction."""
         newest = {piece.partition: piece.last for piece in sent}
         return {self._key(partition): self._value(offset) for partition, offset in newest.items()}
 
@@ -140,7 +138,7 @@ class DataFrameRows:
         self._in_hand, self._parts = [*self._sent, *tied], deque([tied])
 
     def _gather(self) -> list[PartitionSlice]:
-        taken: list[PartitionSlice] = []
+        gathered: list[PartitionSlice] = []
         rows = weight = 0
         most = self._transaction_size.rows
         while rows < most and weight < MOST_BYTES and (some := self._next()) is not None:
@@ -149,13 +147,13 @@ class DataFrameRows:
                 if rest:
                     self._waiting.appendleft(rest)
             fresh = [piece for each in some for piece in self._uncommitted(each)]
-            taken += fresh
+            gathered += fresh
             more = sum(piece.rows for piece in fresh)
             rows += more
             weight += more * some[0].batch.nbytes // some[0].batch.num_rows
-        if taken:
-            self._complete(taken)
-        return taken
+        if gathered:
+            self._complete(gathered)
+        return gathered
 
     def final_batch(self) -> TransactionBatch | None:
         if not self._parts:
@@ -170,18 +168,18 @@ class DataFrameRows:
 
     @property
     def ended(self) -> bool:
-        """Whether every row is delivered or was before."""
+        """Return whether every row is delivered."""
         return self._over and not self._in_hand and not self._waiting
 
     @property
     def lag(self) -> int | None:
-        """How much is left, which is unknown before Spark has read it."""
+        """Return the number of remaining rows, which is unknown before Spark has read them."""
         return None
 
     @property
     def has_more(self) -> bool:
-        """Whether more is known to be there: a frame's rows are waited for where they are asked
-        for.
+        """Return whether more rows are known: a frame's rows are waited for when they are
+        requested.
         """
         return False
 
@@ -190,7 +188,7 @@ class DataFrameRows:
         return PRODUCER
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resource is held."""
 
     def _next(self) -> list[PartitionSlice] | None:
         if self._waiting:
@@ -214,15 +212,15 @@ class DataFrameRows:
         self._newest[piece.partition] = piece.last
 
     def _complete(self, taken: list[PartitionSlice]) -> None:
-        """Add to ``taken`` what follows with the offsets that it ends with: half of such rows could
-        not be told apart.
+        """Add to ``taken`` the following rows with the same last offset: half of such rows could
+        not be distinguished.
         """
         last = {piece.partition: piece.last for piece in taken}
         highest = max(last.values())
         held: list[list[PartitionSlice]] = []
-        while (some := self._next()) is not None:
+        while (following := self._next()) is not None:
             rest: list[PartitionSlice] = []
-            for piece in some:
+            for piece in following:
                 same = piece.up_to(last[piece.partition]) if piece.partition in last else 0
                 if same:
                     taken += self._uncommitted(piece.slice(0, same))
@@ -230,12 +228,12 @@ class DataFrameRows:
                     rest.append(piece.slice(same))
             if rest:
                 held.append(rest)
-            if any(piece.last > highest for piece in some):
-                break  # ordered as they are, no row with an offset of before comes any more
+            if any(piece.last > highest for piece in following):
+                break  # in order, no row with an earlier offset follows
         self._waiting.extendleft(reversed(held))
 
     def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
-        """``piece`` without what is committed."""
+        """Return ``piece`` without what is committed."""
         done = self._committed(piece)
         rows = 0 if done is None else piece.up_to(done)
         self.skipped += rows
@@ -274,7 +272,7 @@ def _rows(some: Iterable[PartitionSlice]) -> int:
 def _split(
     some: list[PartitionSlice], most: int
 ) -> tuple[list[PartitionSlice], list[PartitionSlice]]:
-    """The first ``most`` rows, at least one, and the rest."""
+    """Return the first ``most`` rows, at least one, and the rest."""
     head: list[PartitionSlice] = []
     for at, piece in enumerate(some):
         if piece.rows > most:
@@ -287,7 +285,7 @@ def _split(
 
 
 def _parted(taken: Iterable[PartitionSlice]) -> deque[list[PartitionSlice]]:
-    """What is sent between two looks at the clock."""
+    """Return the parts of a transaction between two checks of its duration."""
     parts: deque[list[PartitionSlice]] = deque([[]])
     weight = per_row = 0.0
     most = 1
@@ -301,14 +299,14 @@ def _parted(taken: Iterable[PartitionSlice]) -> deque[list[PartitionSlice]]:
             if weight >= PART_BYTES:
                 parts.append([])
                 weight = 0.0
-            some = piece.slice(start, min(most, piece.rows - start))
-            parts[-1].append(some)
-            weight += some.rows * per_row
+            part = piece.slice(start, min(most, piece.rows - start))
+            parts[-1].append(part)
+            weight += part.rows * per_row
     return parts
 
 
 def _parts(batch: Any, size: int) -> Iterable[Any]:
-    """A batch in parts that are no larger than a transaction is to be; slices of Arrow's cost
+    """Return the parts of a batch, none of them larger than a transaction; Arrow's slices cost
     nothing.
     """
     if batch.num_rows <= size:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LOOK = 0.2
-"""Seconds between two looks at a query."""
+"""Seconds between two checks of a query."""
 
 
 class _Incomplete(Exception):
@@ -40,7 +40,7 @@ class _Incomplete(Exception):
 
 @dataclass
 class StreamRound(DataFrameRound):
-    """A query, until its terms are met, it is to stop, or a task does not come to the end of its
+    """A query, until its terms are met, a stop is requested, or a task does not reach the end of its
     rows.
     """
 
@@ -51,7 +51,7 @@ class StreamRound(DataFrameRound):
     """The micro-batch of a query, by its number, for so many tasks."""
     done: dict[int, FrameReport] = field(default_factory=dict)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, from one micro-batch to the next."""
+    """The known ends of the offsets topics, from one micro-batch to the next."""
     _failure: Exception | None = None
     _closed: bool = False
     _settled: bool = False
@@ -89,7 +89,7 @@ class StreamRound(DataFrameRound):
             self._failure = query.exception()
 
     def _look(self, status: Mapping[str, Any]) -> None:
-        """Whether the source is idle: not while it has something, nor before Spark has looked at it
+        """Note whether the source is idle: not while it has data, nor before Spark has checked it
         for the first time.
         """
         self._settled = self._settled or str(status["message"]).startswith("Waiting for")
@@ -101,7 +101,7 @@ class StreamRound(DataFrameRound):
         super().cancel()
 
     def _batch(self, df: DataFrame, batch: int) -> None:
-        """One micro-batch, on a thread of Spark's. Raises where it was not written whole."""
+        """Write one micro-batch, on a thread of Spark's. Raises if it was not written whole."""
         assert self.writing is not None
         assert self.batch_of is not None
         with self._turn:
@@ -128,13 +128,13 @@ class StreamRound(DataFrameRound):
                 raise _Incomplete
 
     def _terms(self) -> TaskLimits:
-        """A task has to know how many records are left to send for all: of those it may have sent
-        all itself.
+        """Return the limits of a task, with the number of records that remain for all tasks,
+        because it may send all of them.
         """
-        left = None
+        remaining = None
         if self.terms.records is not None:
-            left = max(1, self.terms.records - self._records)
-        return TaskLimits(self.terms.seconds - (time.monotonic() - self._began), None, left)
+            remaining = max(1, self.terms.records - self._records)
+        return TaskLimits(self.terms.seconds - (time.monotonic() - self._began), None, remaining)
 
     @property
     def _records(self) -> int:
@@ -153,8 +153,8 @@ class StreamRound(DataFrameRound):
         )
 
     def _conclude(self) -> None:
-        """What the round came to. What was written before Spark failed is reported, too: it is
-        progress.
+        """Set the result of the round. Rows that were written before Spark failed are reported,
+        too.
         """
         reports = [
             replace(r, reason=EndReason.STOPPED.value) if r.reason == EndReason.ENDED else r

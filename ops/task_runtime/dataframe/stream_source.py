@@ -1,10 +1,10 @@
 """The rows of one task in a micro-batch: a batch that is through is skipped whole, and no row is
 skipped in silence.
 
-A row at or before the committed offset of its source partition was delivered in this batch, where
-that source partition has advanced in it: rows come in the order of their offsets. Where it has not,
-the row is late: new, and behind the committed offset. A batch is through with the task's last
-transaction of it, and rows that it has by then are known by their digest.
+A row at or before the committed offset of its source partition was delivered in this batch if that
+source partition has advanced in it: rows come in the order of their offsets. If it has not, the row
+is late: new, and at or before the committed offset. A batch is through with the task's last
+transaction of it, and the rows that it had then are known by their digest.
 """
 
 from __future__ import annotations
@@ -74,11 +74,13 @@ class StreamRows(DataFrameRows):
         self._up_to = None if now is None else now.up_to
         self._done = Digest() if now is None else now.digest
         self._through = now is not None and now.through and not self._repeats
-        for place in [place for place in self._pending if self._has_advanced(place)]:
-            del self._pending[place]  # by this attempt, in a transaction whose answer was lost
+        for partition in [
+            partition for partition in self._pending if self._has_advanced(partition)
+        ]:
+            del self._pending[partition]  # by this attempt, in a transaction whose answer was lost
 
     def _reported(self, stored: StoredOffsets) -> dict[int, BatchProgress]:
-        """How far each task of the query is."""
+        """Return the progress of each task of the query."""
         found = {}
         for raw in stored.known():
             if STREAM.encode() in raw and isinstance(key := parse_key(raw), SourceKey):
@@ -93,12 +95,12 @@ class StreamRows(DataFrameRows):
 
     @property
     def _repeats(self) -> bool:
-        """Whether the batch was through before this attempt: its rows are only compared."""
+        """Return whether the batch was through before this attempt: its rows are only compared."""
         return self._began is not None and self._began.through
 
     def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
-        """The committed offset of a source partition when this attempt began, and whether it had
-        advanced in the batch.
+        """Return the committed offset of a source partition when this attempt began, and whether it
+        had advanced in the batch.
         """
         if place not in self._found:
             self._found[place] = (
@@ -108,7 +110,9 @@ class StreamRows(DataFrameRows):
         return self._found[place]
 
     def _has_advanced(self, place: PartitionValues) -> bool:
-        """Whether the offset of a source partition was committed since the task began the batch."""
+        """Return whether the offset of a source partition was committed since the task began the
+        batch.
+        """
         at = self._store.position(self._key(place))
         return at is not None and at[1] > (self._since or {}).get(at[0], -1)
 
@@ -123,16 +127,16 @@ class StreamRows(DataFrameRows):
             self._repeated += digest([piece])
             return
         offset, advanced = self._at_first(piece.partition, piece)
-        behind = 0 if offset is None else piece.up_to(offset)
-        if not behind:
+        late_rows = 0 if offset is None else piece.up_to(offset)
+        if not late_rows:
             return
-        some = piece.slice(0, behind)
+        late = piece.slice(0, late_rows)
         if advanced:
-            self._repeated += digest([some])
+            self._repeated += digest([late])
             return
-        self.late += behind
-        self._pending[piece.partition] += digest([some])
-        for row in range(min(behind, MOST_NAMED - len(self._names))):
+        self.late += late_rows
+        self._pending[piece.partition] += digest([late])
+        for row in range(min(late_rows, MOST_NAMED - len(self._names))):
             self._names.append(self._columns.place(piece.batch, piece.start + row))
 
     def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
@@ -144,14 +148,14 @@ class StreamRows(DataFrameRows):
         return super()._uncommitted(piece.slice(late)) if late < piece.rows else []
 
     def _gather(self) -> list[PartitionSlice]:
-        taken = super()._gather()
+        gathered = super()._gather()
         if self._batch.late is Late.REFUSE and self.late:
             while self._next() is not None:
                 pass  # how many there are is known at the end
             raise self._refused()
         if self._is_over:
             self._compare()
-        return taken
+        return gathered
 
     def _refused(self) -> ConnectctlError:
         more = self.late - len(self._names)
@@ -170,9 +174,9 @@ class StreamRows(DataFrameRows):
         """At the end of the rows: those that are committed of the batch have to be those that
         came.
         """
-        then = Digest() if self._began is None else self._began.digest
-        if then != self._repeated:
-            raise other_rows(self._batch, then, self._repeated)
+        earlier = Digest() if self._began is None else self._began.digest
+        if earlier != self._repeated:
+            raise other_rows(self._batch, earlier, self._repeated)
 
     # --------------------------------------------------------------------------------- what is sent
 
@@ -198,12 +202,12 @@ class StreamRows(DataFrameRows):
         ]
         places = {piece.partition for piece in ahead}
         self._next_digest = self._done + digest(ahead)
-        for place in places:
-            self._next_digest += self._pending.get(place, Digest())
+        for partition in places:
+            self._next_digest += self._pending.get(partition, Digest())
         self._advanced = places
         through = self._is_over
         if through:
-            rest = (each for place, each in self._pending.items() if place not in places)
+            rest = (each for partition, each in self._pending.items() if partition not in places)
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
         up_to = (
@@ -226,8 +230,8 @@ class StreamRows(DataFrameRows):
     def committed(self, batch: TransactionBatch) -> None:
         super().committed(batch)
         self._done = self._next_digest
-        for place in self._advanced:
-            self._pending.pop(place, None)
+        for partition in self._advanced:
+            self._pending.pop(partition, None)
         self._through = self._through or self._ends
 
     @property

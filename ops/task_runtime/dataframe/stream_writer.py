@@ -19,28 +19,29 @@ class StreamWriter:
     """Writes micro-batches:
     ``df.writeStream.foreachBatch(StreamWriter(target)).option("checkpointLocation", …).start()``.
 
-    In the same transactions as the rows and their source offsets each task commits which batch of
-    which query it is in, and whether that is through. A batch that Spark repeats is skipped where
-    it is through, and finished where it was begun; if it comes with other rows than then, that is
-    an error. ``written`` is what came of the last batch.
+    In the transactions of the rows and their source offsets each task commits its query and batch,
+    and whether the batch is through. A batch that Spark repeats is skipped if it is through, and
+    finished if it was begun; if it has other rows than before, that is an error. ``written`` is the
+    result of the last batch.
 
-    ``late`` says what becomes of rows that a new batch has at or behind the committed offset of
+    ``late`` is the treatment of rows that a new batch has at or before the committed offset of
     their source partition, such as ids that were assigned early and committed late, or rows with
     the last time stamp of the batch before:
 
-    - ``"refuse"``: the batch fails, and so the query, with the rows named. Nothing of their source
-      partitions is written.
+    - ``"refuse"``: the batch fails, and so does the query; the error names the rows. Nothing of
+      their source partitions is written.
     - ``"drop"``: they are skipped and counted (``written.late``). This is right after a checkpoint
-      was lost: the query reads all anew, and what it has written is skipped. Rows that are new are
-      lost by it: for them, ``offset`` must be a column that only grows, in the order of commits.
+      was lost: the query reads everything again, and the rows that were written are skipped. New
+      rows are lost by it: for them, ``offset`` must be a column that only grows, in the order of
+      commits.
 
-    A ``target`` without ``partition`` and ``offset`` is for frames that have no order. Their rows
-    are written once by query and batch alone, and that holds for as long as the source gives the
-    same rows for the same batch, as files and Kafka do and ``rand()`` does not; a new checkpoint
-    writes all anew. Within a batch they have no order.
+    A ``target`` without ``partition`` and ``offset`` is for frames without an order. Their rows are
+    written once by query and batch alone, if the source has the same rows in the same batch, as
+    files and Kafka have and ``rand()`` has not; with a new checkpoint everything is written again.
+    Within a batch they have no order.
 
-    Spark tells query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is
-    for any other one.
+    Spark passes query and batch on the thread that calls ``foreachBatch``'s function; ``query`` is
+    for other threads.
     """
 
     def __init__(self, target: Target, *, late: str = "refuse", query: str | None = None):

@@ -49,9 +49,8 @@ REMEDIES = (
 
 @dataclass(frozen=True)
 class Writing:
-    """What all tasks of a frame have in common. ``registry`` is where they ask whose a source
-    partition is, None where the frame was shuffled by it; ``size`` is the number of rows of a
-    transaction.
+    """The common settings of a frame's tasks. ``registry`` assigns source partitions, None if the
+    frame was shuffled by them; ``size`` is the number of rows of a transaction.
     """
 
     spec: TaskSpec
@@ -63,11 +62,11 @@ class Writing:
     batch: MicroBatch | None = None
     """The micro-batch that the frame is, None where it is none."""
     attempts: DriverAddress | None = None
-    """Where attempts of a task ask which of them is the newest, None where Spark runs no two of
-    them for long.
+    """The address that tells attempts of a task which of them is the newest, None if Spark runs no
+    two of them for long.
     """
     start: DriverAddress | None = None
-    """Where tasks ask for their generation, None where ``spec`` has it."""
+    """The address from which tasks get their generation, None if ``spec`` has it."""
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,11 @@ def run(
     address: DriverAddress | None = None,
     number: int = 0,
 ) -> FrameReport:
-    """One task's rows, in ``batches``. ``address`` is where it tells how far it is, and hears that
-    it is to stop; ``number`` is Spark's of this attempt.
+    """Write one task's rows, in ``batches``. ``address`` receives its progress and tells it to
+    stop; ``number`` is Spark's of this attempt.
 
-    Raises nothing that the rows or Kafka did: that is in the report, or Spark would try it again
-    and again. Raises ``Superseded`` where another attempt of the task is at work, whose report is
-    the task's.
+    Errors of the rows or of Kafka are in the report; Spark would repeat a task that raises. Raises
+    ``Superseded`` if another attempt of the task is at work, whose report is the task's.
     """
     attempt = Attempt(writing.attempts, task, number) if writing.attempts is not None else None
     if attempt is not None:
@@ -174,7 +172,7 @@ def _run(
     address: DriverAddress | None,
 ) -> TaskResult:
     work = writing.spec if writing.start is None else with_generation(writing.spec, writing.start)
-    near = SharedClients(work)
+    shared = SharedClients(work)
     supply: RecordSource = rows
     stopped: Callable[[], bool] = bool
     with ExitStack() as closing:
@@ -185,12 +183,12 @@ def _run(
             closing.callback(leased.report)
             closing.enter_context(heartbeat(leased.heartbeat, HEARTBEAT))
             supply, stopped = leased, leased.should_stop
-        kind = dataframe_producer_class(near.target, work.delivery.properties)
-        largest = near.largest_batches([writing.topic]).get(writing.topic)
+        kind = dataframe_producer_class(shared.target, work.delivery.properties)
+        largest = shared.largest_batches([writing.topic]).get(writing.topic)
         properties = dict(rows.producer_properties)
         if largest is not None:
             properties["message.max.bytes"] = str(max(largest, 1000))
-        ledger = closing.enter_context(source_ledger(work, near, task, counts))
+        ledger = closing.enter_context(source_ledger(work, shared, task, counts))
         return task_kernel(
-            work, near, task, properties, stopped, counts, kind, ledger, writing.remedies
+            work, shared, task, properties, stopped, counts, kind, ledger, writing.remedies
         ).run(supply)

@@ -20,7 +20,7 @@ PLACES = (*WHOLE, "string", "boolean")
 """Types that JSON keeps exactly."""
 RECORDS = ("string", "binary")
 HEADERS = "array<struct<key:string,value:binary>>"
-"""As Spark's own Kafka source and sink have them."""
+"""The type of headers in Spark's own Kafka source and sink."""
 
 
 def check_columns(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> None:
@@ -93,8 +93,8 @@ def check_names(have: Collection[str], names: Iterable[str]) -> None:
 def check_committed(
     connector: str, stored: StoredOffsets, dtypes: Iterable[tuple[str, str]], columns: FrameColumns
 ) -> None:
-    """Raises ``Refused`` where offsets were committed with other columns: nobody could tell what
-    was delivered by them.
+    """Raise ``Refused`` if offsets were committed with other columns, which do not show the
+    delivered rows.
     """
     kind = str if dict(dtypes)[columns.offset] == "string" else int
     for raw in sorted(stored.known()):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class End(StrEnum):
-    """How a transaction ends."""
+    """The end of a transaction."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -135,8 +135,8 @@ class Boundaries:
         return segments
 
     def last(self) -> End | None:
-        """How the open transaction ends when the task stops; one defined by the task ends only if
-        the task requested it.
+        """Return the end of the open transaction when the task stops; one defined by the task ends
+        only if the task requested it.
         """
         return End.COMMIT if self.requests is None else self.requests.of_batch()
 
@@ -176,7 +176,7 @@ class Boundaries:
         return due
 
     def _asks(self, batch: Batch, now: float) -> bool:
-        """Whether to call ``update_offsets``: always with records, else if the last call is
+        """Return whether to call ``update_offsets``: always with records, else if the last call is
         ``flush_interval`` ago.
         """
         asks = self._asked is None or now - self._asked >= self._flush_interval

@@ -79,7 +79,7 @@ class SourceRecord:
     ``key``, ``value`` and header values have the types that the converters accept; None is null, a
     None value a tombstone:
 
-    - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes as they are
+    - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes unchanged
     - ``JsonConverter``: bool, int, float, str, dict, list and tuple of these, bytes as base64; with
       ``schemas.enable``, the default, in the envelope, whose schema is that of a plain value, and
       null for a dict or list
@@ -105,8 +105,8 @@ class SourceRecords:
     """Values of one source partition for one topic, in their order: ``poll`` may return it instead
     of a list of records, which is many times faster. ``source_offset`` is that of the last value.
 
-    ``commit_record`` is called for none of them, and a transaction that the task defines can end
-    only after all of them.
+    ``commit_record`` is not called for them, and a transaction that the task defines can end only
+    after all of them.
     """
 
     source_partition: Partition
@@ -126,10 +126,10 @@ class OffsetReader(Protocol):
     """``OffsetStorageReader``: the offsets that were committed before the task was started."""
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
-        """The offset of ``partition``, None if it has none."""
+        """Return the offset of ``partition``, None if it has none."""
 
     def offsets(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every source partition of the connector that has an offset."""
+        """Return every source partition of the connector that has an offset."""
 
 
 class TransactionContext(Protocol):
@@ -143,7 +143,9 @@ class TransactionContext(Protocol):
         """
 
     def abort_transaction(self, record: SourceRecord | None = None) -> None:
-        """The same, but discard the transaction's records. Their offsets are still committed."""
+        """Request the same end, but discard the transaction's records. Their offsets are still
+        committed.
+        """
 
 
 @dataclass(frozen=True)
@@ -215,14 +217,16 @@ class SourceTask(ABC):
 
     @property
     def finished(self) -> bool:
-        """Whether ``poll`` will never return records again. Connect's tasks never finish; bounded
-        sources may.
+        """Return whether ``poll`` will never return records again. Connect's tasks never finish;
+        bounded sources may.
         """
         return False
 
     @property
     def lag(self) -> int | None:
-        """How much is left to read, in a unit of the source; None if unknown. Only displayed."""
+        """Return how much remains to be read, in a unit of the source; None if unknown. Only
+        displayed.
+        """
         return None
 
     def stop(self) -> None:  # noqa: B027  # a hook that most tasks do not need
@@ -364,11 +368,11 @@ class SourceConnector(Connector):
         return None
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport | None:
-        """Whether it is exactly-once with ``configs``; None if unknown."""
+        """Return whether it is exactly-once with ``configs``; None if unknown."""
         return None
 
     def can_define_transaction_boundaries(
         self, configs: Mapping[str, str]
     ) -> TransactionBoundaries | None:
-        """Whether its tasks may use ``context.transaction``."""
+        """Return whether its tasks may use ``context.transaction``."""
         return TransactionBoundaries.UNSUPPORTED

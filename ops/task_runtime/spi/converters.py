@@ -37,15 +37,15 @@ class Converters:
     of_header: Convert
 
     def values(self, some: Sequence[Any]) -> list[bytes | None]:
-        """Many values at once; bytes that stay as they are cost next to nothing."""
+        """Return many converted values; bytes that stay unchanged cost next to nothing."""
         if self.of_value in (_as_text, _as_bytes) and set(map(type, some)) <= _AS_THEY_ARE:
             return list(some)
         return list(map(self.of_value, some))
 
 
 def converters(configs: Mapping[str, str]) -> Converters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
-    strings where none is.
+    """Return the converters that ``key.converter``, ``value.converter`` and ``header.converter``
+    name; strings where none is.
     """
     return Converters(
         *(_converter(configs, f"{part}.converter") for part in ("key", "value", "header"))
@@ -53,14 +53,14 @@ def converters(configs: Mapping[str, str]) -> Converters:
 
 
 def converter_class(configs: Mapping[str, str], name: str) -> str:
-    """The Java class that the property ``name`` names, in full; strings where it is missing. Raises
-    ``BadInput``.
+    """Return the Java class that the property ``name`` names, in full; strings where it is missing.
+    Raises ``BadInput``.
     """
-    given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
-    kind = KINDS.get(given)
+    name_given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
+    kind = KINDS.get(name_given)
     if kind is None:
         hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
-        raise BadInput(f"Unsupported converter {given} ({name})", next_step=hint)
+        raise BadInput(f"Unsupported converter {name_given} ({name})", next_step=hint)
     return kind
 
 
@@ -96,7 +96,7 @@ def _as_json(value: Any) -> bytes | None:
 
 
 def _as_json_with_schema(value: Any) -> bytes | None:
-    """The envelope for a plain value; a structure has no schema here and gets none, as a map
+    """Return the envelope for a plain value; a structure has no schema here and gets none, as a map
     without one in Java.
     """
     if value is None:

@@ -38,7 +38,7 @@ _SAME = {
 }
 _RENAMED = {"max.request.size": "message.max.bytes"}
 COLUMNAR_PROPERTIES = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
-"""Those that have an effect on a producer of columns (``columnar_producer``), too."""
+"""The properties that also have an effect on a producer of columns (``columnar_producer``)."""
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
     "transactional.id": (None, " for connectors when exactly-once source support is enabled"),
@@ -64,13 +64,12 @@ GROUP_TIMEOUT, GROUP_INTERVAL = 10_000, 100
 
 @dataclass(frozen=True)
 class DeliverySettings:
-    """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` says, in lines,
-    what has no effect.
+    """How a connector's tasks write. ``properties`` are librdkafka's; ``ignored`` are lines about
+    properties without an effect.
 
-    ``interval`` is in seconds: of transactions, or of flushes of offsets where it is not
-    ``exactly_once``. A task without records is asked for offsets each ``flush_interval`` seconds at
-    most. ``latency`` is in seconds: what transactions are to keep to, None where nothing is
-    promised.
+    ``interval`` is in seconds: of transactions, or of flushes of offsets without ``exactly_once``.
+    A task without records returns offsets at most each ``flush_interval`` seconds. ``latency`` is
+    the promise for transactions in seconds, or None.
     """
 
     boundary: Boundary
@@ -111,7 +110,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
 
 
 def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliverySettings:
-    """What the validated ``config`` of a sink asks for: a commit for each
+    """Return the settings of a sink's validated ``config``: a commit each
     ``offset.flush.interval.ms``.
     """
     return _of_a_group(
@@ -123,9 +122,9 @@ def sink_delivery(config: Mapping[str, str], *, exactly_once: bool) -> DeliveryS
 
 
 def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
-    """What the validated ``config`` of a transform asks for: a transaction for each
-    ``commit.interval.ms``, short enough in its time-out that a dead task's pending offsets do not
-    hold up who takes its partitions.
+    """Return the settings of a transform's validated ``config``: a transaction each
+    ``commit.interval.ms``, with a time-out after which a dead task's pending offsets do not block
+    the next owner of its partitions.
     """
     once = config.get("guarantee") != "at-least-once"
     interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
@@ -155,17 +154,17 @@ def _of_a_group(
 
 
 def _librdkafka(given: Mapping[str, str]) -> dict[str, str]:
-    """The overrides of a Java producer by librdkafka's names, as far as it has them."""
+    """Return the overrides of a Java producer by librdkafka's names, of those that it has."""
     return {k: v for k, v in given.items() if k in _SAME} | {
         _RENAMED[k]: v for k, v in given.items() if k in _RENAMED
     }
 
 
 def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, str]] | None:
-    """Where the producers write, and their overrides; None where it is the workers' cluster at
-    ``own``, by the same client.
+    """Return the cluster of the producers, and their overrides; None if it is the workers' cluster
+    at ``own``, by the same client.
 
-    Overrides of security make another client of the same servers: its principal is another.
+    Overrides of security make another client of the same servers, with another principal.
     """
     overrides, bootstrap = (
         client_overrides(config, "producer"),
@@ -178,7 +177,7 @@ def target_cluster(config: Mapping[str, str], own: str) -> tuple[str, dict[str, 
 
 
 def exactly_once(config: Mapping[str, str]) -> bool:
-    """Whether the job uses exactly-once delivery."""
+    """Return whether the job uses exactly-once delivery."""
     return config.get(SUPPORT, "enabled").strip().lower() == "enabled"
 
 
@@ -189,15 +188,15 @@ def check(how: DeliverySettings) -> None:
     from confluent_kafka import KafkaException, Producer
 
     known = {**_RENAMED, **{name: name for name in _SAME}}
-    for theirs, ours in known.items():
-        if ours not in how.properties:
+    for java_name, known_name in known.items():
+        if known_name not in how.properties:
             continue
         try:
-            Producer({ours: how.properties[ours], "log_level": 0})
+            Producer({known_name: how.properties[known_name], "log_level": 0})
         except KafkaException as e:
             why = e.args[0].str().strip()
             raise BadInput(
-                f"{PRODUCER}{theirs}={how.properties[ours]} is not supported by librdkafka",
+                f"{PRODUCER}{java_name}={how.properties[known_name]} is not supported by librdkafka",
                 why=why,
                 next_step="Correct or remove it.",
                 code="bad-config",
@@ -236,8 +235,8 @@ def _without_effect(config: Mapping[str, str], prefix: str, why: str) -> Iterato
 
 
 def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
-    """A transaction's time-out: no longer than it takes, for as long as that readers wait for one
-    that died.
+    """Return a transaction's time-out: no longer than it takes, for as long as that readers wait
+    for one that died.
     """
     if latency is not None:
         return latency + SHORT_TIMEOUT

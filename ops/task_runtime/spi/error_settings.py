@@ -28,7 +28,9 @@ class ErrorSettings:
 
     @property
     def reports(self) -> bool:
-        """Whether a task gets a reporter (``SinkConnectorConfig.enableErrantRecordReporter``)."""
+        """Return whether a task gets a reporter
+        (``SinkConnectorConfig.enableErrantRecordReporter``).
+        """
         return self.log or self.topic is not None
 
 

@@ -24,15 +24,15 @@ _LOGICAL = "org.apache.kafka.connect.data."
 
 
 class DataError(ConnectctlError):
-    """``DataException``: bytes that are not what their converter reads, or a payload that is not
-    what its schema says.
+    """``DataException``: bytes that are not in the format of their converter, or a payload that
+    does not match its schema.
     """
 
     code = "bad-record"
 
 
 def value_of(schema: Any, payload: Any) -> Any:
-    """The value of ``payload``; without a schema, the payload itself. Raises ``DataError``."""
+    """Return the value of ``payload``; without a schema, the payload itself. Raises ``DataError``."""
     if schema is None:
         return payload
     kind = schema.get("type") if isinstance(schema, Mapping) else None
@@ -78,7 +78,7 @@ def _real(schema: Mapping[str, Any], payload: Any) -> float:
 
 
 def _single(schema: Mapping[str, Any], payload: Any) -> float:
-    """As precise as a Java float."""
+    """Return a number with the precision of a Java float."""
     return float(struct.unpack("f", struct.pack("f", _real(schema, payload)))[0])
 
 
@@ -95,7 +95,7 @@ def _array(schema: Mapping[str, Any], payload: Any) -> list[Any]:
 
 
 def _map(schema: Mapping[str, Any], payload: Any) -> dict[Any, Any]:
-    """A JSON object where keys are strings, else an array of pairs."""
+    """Return a JSON object where keys are strings, else an array of pairs."""
     keys, values = schema["keys"], schema["values"]
     if keys["type"] == "string":
         return {key: value_of(values, each) for key, each in _expect(payload, dict).items()}

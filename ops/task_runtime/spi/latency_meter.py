@@ -78,16 +78,16 @@ class LatencyMeter:
         """Return the seconds within which ``share`` of the records were readable; None without
         records.
         """
-        left = math.ceil(self.records * share)
+        remaining = math.ceil(self.records * share)
         for bucket in sorted(self.counts):
-            left -= self.counts[bucket]
-            if left <= 0:
+            remaining -= self.counts[bucket]
+            if remaining <= 0:
                 return min(edge(bucket), self.longest)
         return None
 
     @property
     def broken(self) -> bool:
-        """Whether more than one in a hundred records took longer than promised."""
+        """Return whether more than one in a hundred records took longer than promised."""
         p99 = self.quantile(0.99)
         return self.promise is not None and p99 is not None and p99 > self.promise
 

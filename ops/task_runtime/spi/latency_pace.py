@@ -43,7 +43,7 @@ class LatencyPace:
 
     promise: float
     oldest: float | None = None
-    """When the oldest record of the open transaction was polled."""
+    """The time at which the oldest record of the open transaction was polled."""
     commit: FadingMaximum = field(init=False)
     """From the decision to end a transaction until it is readable."""
     handling: FadingMaximum = field(default_factory=FadingMaximum)
@@ -66,7 +66,9 @@ class LatencyPace:
 
     @property
     def deadline(self) -> float | None:
-        """When the open transaction is to end, which may be in the past; None if none is open."""
+        """Return when the open transaction has to end, which may be in the past; None if none is
+        open.
+        """
         if self.oldest is None:
             return None
         return self.oldest + self.promise * (1 - RESERVE) - self.commit.value - self.handling.value

@@ -50,7 +50,7 @@ class TaskMeter(CommitMeter):
 
     @property
     def active(self) -> int:
-        """The number of polled records that are not settled yet."""
+        """Return the number of polled records that are not settled yet."""
         return self.polled - self.settled
 
     def poll(self, size: int, seconds: float) -> None:

@@ -63,8 +63,8 @@ def path_of(name: str) -> str:
         return name
     known = known_connectors()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"Did you mean {near[0]}? " if near else ""
+        similar = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"Did you mean {similar[0]}? " if similar else ""
         raise BadInput(
             f"Failed to find any class that implements Connector and which name matches {name}",
             why=f"available: {', '.join(sorted(known))}",
@@ -112,11 +112,11 @@ def _modules_hint(module: str, directory: Path | None) -> str:
     if directory is None:
         return _SHAPES
     modules = modules_in(directory)
-    near = difflib.get_close_matches(module, modules, n=1)
+    similar = difflib.get_close_matches(module, modules, n=1)
     found = "No module is in the directory of the job file"
     if modules:
         found = f"Modules in the directory of the job file: {some_of(modules, MOST_NAMED)}"
-    guess = f"Did you mean {near[0]}? " if near and near[0] != module else ""
+    guess = f"Did you mean {similar[0]}? " if similar and similar[0] != module else ""
     return f"{guess}{found}. Install other modules, or list their wheel or zip under plugins."
 
 

@@ -73,8 +73,8 @@ class ReadingConverters:
 
 
 def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
-    """The converters that ``key.converter``, ``value.converter`` and ``header.converter`` name;
-    strings where none is.
+    """Return the converters that ``key.converter``, ``value.converter`` and ``header.converter``
+    name; strings where none is.
 
     Raises ``BadInput`` for one that is not supported.
     """
@@ -133,8 +133,8 @@ class _Envelopes:
         self._prefix, self._schema = b"", None
 
     def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
-        """The payload of JsonConverter's envelope and its schema, twice None without data. Raises
-        ``DataError``.
+        """Return the payload of JsonConverter's envelope and its schema, twice None without data.
+        Raises ``DataError``.
         """
         if data is None:
             return None, None
@@ -154,8 +154,8 @@ class _Envelopes:
 
 
 def _prefix(data: bytes) -> bytes:
-    """What comes before the payload of an envelope that is written as Connect writes it; nothing,
-    where it is not.
+    """Return the text before the payload of an envelope that is written as Connect writes it, else
+    nothing.
     """
     text = data.decode("utf-8-sig")
     if not text.startswith(_SCHEMA):
@@ -169,8 +169,8 @@ def _prefix(data: bytes) -> bytes:
 
 
 def _parsed(data: bytes) -> Any:
-    """The JSON at the beginning of ``data``; as in Jackson, what follows counts only where it is
-    part of a number.
+    """Return the JSON at the beginning of ``data``; as in Jackson, what follows counts only where
+    it is part of a number.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -185,9 +185,9 @@ def _parsed(data: bytes) -> Any:
 
 
 def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | None]:
-    """``SimpleHeaderConverter`` as far as JSON goes: numbers, booleans, null, arrays and maps.
-    Anything else is the text itself: quoted strings, with their quotes, as in Java, and dates,
-    which Java reads.
+    """Return the value of ``SimpleHeaderConverter``, of its JSON: numbers, booleans, null, arrays
+    and maps. Anything else is the text itself: quoted strings, with their quotes, as in Java, and
+    dates, which Java reads.
     """
     if data is None:
         return None, None

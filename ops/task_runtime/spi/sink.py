@@ -79,17 +79,17 @@ class SinkTaskContext(Protocol):
 
     @property
     def configs(self) -> Mapping[str, str]:
-        """The task's configuration."""
+        """Return the task's configuration."""
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions assigned to the task; during ``pre_commit`` of partitions being closed,
-        these as well.
+        """Return the partitions assigned to the task; during ``pre_commit`` of partitions being
+        closed, these as well.
         """
 
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
-        """The reporter; None if neither a dead letter topic nor ``errors.log.enable`` is
+        """Return the reporter; None if neither a dead letter topic nor ``errors.log.enable`` is
         configured.
         """
 
@@ -115,8 +115,8 @@ class SinkTaskContext(Protocol):
         """
 
     def is_closing(self) -> bool:
-        """Whether this ``pre_commit`` is the last one for its partitions, which are closed
-        afterwards (KIP-275). False at all other times.
+        """Return whether this ``pre_commit`` is the last one for its partitions, which are closed
+        afterwards (KIP-275). False during all other calls.
         """
 
 

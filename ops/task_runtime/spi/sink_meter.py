@@ -1,9 +1,9 @@
 """The metrics of a sink task, under the names of Connect's where Connect has the same metric.
 
 Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and
-``task-error-metrics``. Rates are left to whoever draws them: they are the totals' slopes. Here a
-commit is over when it returns, so that none is skipped for another one; where Connect counts
-retries of conversions there are none.
+``task-error-metrics``. Rates are left to monitoring: they are the slopes of the totals. A commit is
+completed when it returns, so that none is skipped for another; the retries of conversions that
+Connect counts do not exist here.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _EXTREMES = {"longest_poll", "longest_put", "longest_commit", "largest_batch", "
 
 @dataclass
 class CommitMeter:
-    """What a task of any kind counts of its commits of offsets. Leases add up, of ``_EXTREMES`` to
-    the greater one.
+    """The counts of a task's commits of offsets, for tasks of any kind. Leases are added; of
+    ``_EXTREMES`` the greater value counts.
     """
 
     commits: int = 0
@@ -54,8 +54,8 @@ class CommitMeter:
             if each.name in self.LATEST:
                 setattr(self, each.name, other.get(each.name))
                 continue
-            mine, theirs = getattr(self, each.name), other.get(each.name, 0)
-            setattr(self, each.name, max(mine, theirs) if each.name in _EXTREMES else mine + theirs)
+            mine, more = getattr(self, each.name), other.get(each.name, 0)
+            setattr(self, each.name, max(mine, more) if each.name in _EXTREMES else mine + more)
 
 
 @dataclass
@@ -95,9 +95,9 @@ class SinkMeter(CommitMeter):
 def sink_metrics(
     meter: SinkMeter, active: int | None, partitions: int | None
 ) -> dict[str, float | None]:
-    """The metrics of a task that has ``active`` records that are not committed, and ``partitions``.
-    Times are in milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None where nothing was
-    measured, or it is unknown.
+    """Return the metrics of a task that has ``active`` records that are not committed, and
+    ``partitions``. Times are in milliseconds, ``…-percentage`` is a share of 1, as Kafka's; None
+    where nothing was measured, or it is unknown.
     """
     attempts = meter.commits + meter.failed_commits
     return {
@@ -127,5 +127,5 @@ def sink_metrics(
 
 
 def mean(total: float, count: int) -> float | None:
-    """The mean, rounded; None of nothing."""
+    """Return the mean, rounded; None of nothing."""
     return round(total / count, 3) if count else None

@@ -23,7 +23,7 @@ class Subscription:
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """The arguments of librdkafka's subscribe: ``^`` begins a pattern."""
+        """Return the arguments of librdkafka's subscribe: ``^`` begins a pattern."""
         return self.topics if self.regex is None else (f"^({self.regex})$",)
 
     def __str__(self) -> str:

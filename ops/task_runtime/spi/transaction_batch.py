@@ -54,8 +54,8 @@ class RecordLists:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The arguments of librdkafka: dictionaries with ``value``, and ``key`` and ``partition``
-        if present.
+        """Return the arguments of librdkafka: dictionaries with ``value``, and ``key`` and
+        ``partition`` if present.
         """
         found: list[dict[str, Any]] = [{"value": value} for value in self.values]
         for name, column in (("key", self.keys), ("partition", self.partitions)):
@@ -139,7 +139,7 @@ class TransactionBatch:
 
     @property
     def size(self) -> int:
-        """The number of records, without offsets."""
+        """Return the number of records, without offsets."""
         copied = (copies.messages for copies in self.copies)
         many: Iterable[Sized] = (*self.record_batches, *copied, *self.copied_batches)
         return len(self.records) + sum(map(len, many))
@@ -169,8 +169,8 @@ class RecordSource(Protocol):
         """Return the next batch; None if there is none now. Never blocks for longer than a poll."""
 
     def final_batch(self) -> TransactionBatch | None:
-        """Return the end of the open transaction when no more batches are requested; None if it
-        cannot be committed.
+        """Return the final batch of the open transaction when no more batches are requested; None
+        if it cannot be committed.
         """
 
     def committed(self, batch: TransactionBatch) -> None:
@@ -180,7 +180,7 @@ class RecordSource(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether no more records will follow."""
+        """Return whether no more records will follow."""
 
 
 class TaskRecordSource(RecordSource, Protocol):
@@ -188,11 +188,11 @@ class TaskRecordSource(RecordSource, Protocol):
 
     @property
     def lag(self) -> int | None:
-        """How much is left to read; None if unknown. Only displayed."""
+        """Return how much remains to be read; None if unknown. Only displayed."""
 
     @property
     def has_more(self) -> bool:
-        """Whether the source has or may have more records: until it has none, a task without
+        """Return whether the source has or may have more records: until it has none, a task without
         records is not idle.
         """
 

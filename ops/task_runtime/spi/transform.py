@@ -78,7 +78,7 @@ class Records(Sequence[Record]):
 
     @cached_property
     def arrow(self) -> pa.Table:
-        """The records as columns: topic, partition, offset, timestamp (ms), key, value and
+        """Return the records as columns: topic, partition, offset, timestamp (ms), key, value and
         headers.
         """
         import pyarrow as pa
@@ -100,7 +100,7 @@ class Records(Sequence[Record]):
 
     @property
     def pandas(self) -> Any:
-        """The same columns as a pandas DataFrame."""
+        """Return the same columns as a pandas DataFrame."""
         return self.arrow.to_pandas()
 
     def by_partition(self) -> Iterable[Records]:

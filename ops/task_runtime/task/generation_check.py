@@ -7,9 +7,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.librdkafka.consume import read_ranges, record_of
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
-from connectctl.ops.clients.librdkafka.read import record_of
-from connectctl.ops.clients.librdkafka.stream import stream
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import KnownEnds
@@ -48,7 +47,7 @@ class GenerationCheck:
         )
         if last.stable < (end := first.end):
             raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")
-        found = stream(
+        found = read_ranges(
             self._kafka, {TopicPartition(topic, 0): (max(last.first, self._generation.since), end)}
         )
         self._answer = self._generation.stale_because(

@@ -11,11 +11,12 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.librdkafka.consume import Progress, consume_to, consumer_of
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets
-from connectctl.ops.clients.librdkafka.read import BATCH, WAIT, consumer_of
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import KnownEnds
 
 if TYPE_CHECKING:
@@ -66,43 +67,26 @@ class CommittedOffsets:
                 )
 
     def _read(self, pending: dict[int, Offset], partitions: int, deadline: float) -> None:
-        with closing(consumer_of(self._kafka, "read_committed")) as consumer:
-            self._read_with(consumer, pending, partitions, deadline)
-
-    def _read_with(
-        self, consumer: Any, pending: dict[int, Offset], partitions: int, deadline: float
-    ) -> None:
-        from confluent_kafka import KafkaError, TopicPartition
-
-        consumer.assign(
-            [TopicPartition(self.topic, p, self._positions.get(p, 0)) for p in sorted(pending)]
+        progress = Progress(
+            {TopicPartition(self.topic, p): end for p, end in pending.items()},
+            {TopicPartition(self.topic, p): self._positions.get(p, 0) for p in pending},
         )
-        held_back: set[int] = set()
-        while pending:
-            for message in consumer.consume(BATCH, WAIT):
-                partition, error = message.partition(), message.error()
-                if error is None:
-                    self._take(message, partitions)
-                    self._reach(partition, message.offset() + 1, pending)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    # Markers may follow the last record: only the end offset shows that they were
-                    # passed.
-                    held_back.add(partition)
-                    self._reach(partition, message.offset(), pending)
-                elif not error.retriable() and error.name() not in (
-                    "_ALL_BROKERS_DOWN",
-                    "_TRANSPORT",
-                ):
-                    raise self._kafka.failure(error, f"read {self.topic}")
-            if pending and time.monotonic() > deadline:
-                raise self._incomplete(sorted(pending), held_back)
+        with closing(consumer_of(self._kafka, "read_committed")) as consumer:
+            for runs in consume_to(self._kafka, consumer, progress):
+                for place, messages in runs:
+                    for message in messages:
+                        self._take(message, partitions)
+                    self._positions[place.partition] = progress.positions[place]
+                if progress.pending and time.monotonic() > deadline:
+                    raise self._incomplete(progress)
+        self._positions |= {place.partition: at for place, at in progress.positions.items()}
 
-    def _incomplete(self, pending: list[int], held_back: set[int]) -> TimedOut:
+    def _incomplete(self, progress: Progress) -> TimedOut:
         """Return the error; a partition whose leader did not respond is not attributed to a
         transaction.
         """
-        silent = [p for p in pending if p not in held_back]
-        names = ", ".join(f"{self.topic}-{p}" for p in silent or pending)
+        silent = sorted(progress.pending - progress.held_back.keys())
+        names = ", ".join(map(str, silent or sorted(progress.pending)))
         what = f"Could not read {self.topic} to its end"
         if silent:
             return TimedOut(
@@ -113,11 +97,6 @@ class CommittedOffsets:
             why=f"a transaction is open on {names}",
             next_step="Find its producer: connectctl transactions lag",
         )
-
-    def _reach(self, partition: int, position: int, pending: dict[int, Offset]) -> None:
-        self._positions[partition] = max(position, self._positions.get(partition, 0))
-        if self._positions[partition] >= pending.get(partition, position + 1):
-            pending.pop(partition, None)
 
     def _take(self, message: Any, partitions: int) -> None:
         raw = message.key()

@@ -15,17 +15,17 @@ _FAULTS = [fault for fault in Fault if fault is not Fault.PUT]
 
 
 def check_exactly_once(run: Callable[[FailAt], SourceRun | GroupRun]) -> int:
-    """Raises ``AssertionError`` where a failure makes a record get lost, come twice or come in
-    another order; how many runs there were::
+    """Raise ``AssertionError`` if a failure loses, duplicates or reorders a record; return the
+    number of runs::
 
         check_exactly_once(lambda fail_at: run_source(Tables, CONFIG, fail_at=fail_at))
 
     ``run`` is called without a failure first, then for each kind of failure at each of its
-    occasions of that run. Each call has to find the same source: what the source has changed
-    meanwhile shows as a difference. Compared are topic, partition, key, value and headers of the
+    occasions of that run. Each call has to read the same source: its changes
+    meanwhile are differences. Compared are topic, partition, key, value and headers of the
     committed records, the order of those with the same key, and the offsets at the end; not
     timestamps, and not the partition of a record without a key. The order among several source
-    partitions may be another one after a failure.
+    partitions may differ after a failure.
     """
     plain = run({})
     if not plain.commits:
@@ -62,7 +62,7 @@ def _count(records: Counter[Any]) -> str:
 
 
 def _by_key(records: list[tuple[Any, ...]]) -> dict[Any, list[Any]]:
-    """The records of each key of a topic, in their order."""
+    """Return the records of each key of a topic, in their order."""
     found: dict[Any, list[Any]] = {}
     for record in records:
         topic, _, key, *_ = record

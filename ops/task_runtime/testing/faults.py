@@ -8,8 +8,8 @@ from enum import StrEnum
 
 
 class Fault(StrEnum):
-    """What goes wrong. ``fail_at={Fault.POLL: 2}`` is the second poll of the run,
-    ``{Fault.POLL: (2, 3)}`` also the third.
+    """A fault. ``fail_at={Fault.POLL: 2}`` is the second poll of the run, ``{Fault.POLL: (2, 3)}``
+    also the third.
 
     All faults of commits count the same commits.
     """
@@ -23,7 +23,7 @@ class Fault(StrEnum):
     again.
     """
     PARTIAL_REBALANCE = "partial rebalance"
-    """As in a cooperative rebalance, one partition is revoked and assigned again; the task keeps
+    """One partition is revoked and assigned again, as in a cooperative rebalance; the task keeps
     the others.
     """
     COMMIT_LOST = "commit lost"
@@ -53,14 +53,14 @@ class Crash(BaseException):
 
 
 class Faults:
-    """Counts the occasions of a run, and says what fails at one."""
+    """Counts the occasions of a run, and returns the fault of each."""
 
     def __init__(self, fail_at: FailAt):
         self._at = {fault: {n} if isinstance(n, int) else set(n) for fault, n in fail_at.items()}
         self.seen = Counter[str]()
 
     def next(self, occasion: str) -> Fault | None:
-        """One more ``occasion``; what fails there, if anything."""
+        """Count one more ``occasion``; return its fault, if any."""
         self.seen[occasion] += 1
         found = (
             f

@@ -26,7 +26,7 @@ to give it a key, headers, a partition or a timestamp. None is a tombstone.
 
 @dataclass(frozen=True)
 class Message:
-    """As confluent-kafka's."""
+    """A message with the methods of confluent-kafka's."""
 
     place: TopicPartition
     number: int
@@ -62,15 +62,15 @@ Log = Mapping[TopicPartition, Sequence[Message]]
 
 
 def log_of(topics: Mapping[str, Sequence[Given]]) -> Log:
-    """The records of ``topics`` by partition; 0 where a record names none."""
+    """Return the records of ``topics`` by partition; 0 where a record names none."""
     found: dict[TopicPartition, list[Message]] = {}
     for topic, records in topics.items():
         found[TopicPartition(topic, 0)] = []
-        for given in records:
-            record = given if isinstance(given, Record) else Record(_bytes(given))
-            place = TopicPartition(topic, record.partition or 0)
-            messages = found.setdefault(place, [])
-            messages.append(Message(place, len(messages), record))
+        for each in records:
+            record = each if isinstance(each, Record) else Record(_bytes(each))
+            partition = TopicPartition(topic, record.partition or 0)
+            messages = found.setdefault(partition, [])
+            messages.append(Message(partition, len(messages), record))
     return found
 
 
@@ -92,7 +92,7 @@ class MemoryConsumer:
         self._listener: RebalanceListener | None = None
 
     def took(self, call: str, seconds: float) -> None:
-        """Nothing: no interval is exceeded here."""
+        """Do nothing: no interval is exceeded here."""
 
     @property
     def lag(self) -> int | None:
@@ -122,7 +122,7 @@ class MemoryConsumer:
         self._assign(partitions)
 
     def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """The next records; the clock moves on where there are none."""
+        """Return the next records; the clock moves on where there are none."""
         for fault, most_revoked in (
             (Fault.REBALANCE, len(self._log)),
             (Fault.PARTIAL_REBALANCE, 1),
@@ -137,10 +137,10 @@ class MemoryConsumer:
     def _next(self, most: int) -> Iterator[Message]:
         for each in sorted(self._positions.keys() - self._paused):
             at = self._positions[each]
-            some = self._log[each][at : at + most]
-            self._positions[each] += len(some)
-            most -= len(some)
-            yield from some
+            messages = self._log[each][at : at + most]
+            self._positions[each] += len(messages)
+            most -= len(messages)
+            yield from messages
 
     def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         return {each: self._kafka.group[each] for each in partitions if each in self._kafka.group}
@@ -158,7 +158,7 @@ class MemoryConsumer:
         self._paused -= set(partitions)
 
     def commit(self, offsets: GroupOffsets) -> None:
-        """Commit without a transaction. Raises ``UnknownOutcome`` where a fault says so."""
+        """Commit without a transaction. Raises ``UnknownOutcome`` for such a fault."""
         self._kafka.commit((), {}, offsets)
 
     def close(self) -> None:

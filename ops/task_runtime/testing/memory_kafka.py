@@ -1,8 +1,8 @@
-"""As much of Kafka as a task needs, in memory: transactions, source offsets, and a consumer group's
-offsets.
+"""The part of Kafka that a task needs, in memory: transactions, source offsets, and a consumer
+group's offsets.
 
-The producer is that of a real task, which encodes and partitions; a contract test holds the
-consumer to ``GroupConsumer``.
+The producer is that of a real task, which encodes and partitions; a contract test compares the
+consumer with ``GroupConsumer``.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 MAX_MESSAGE_BYTES = 1_048_588
-"""What a topic takes by default (``max.message.bytes``)."""
+"""The default of a topic's ``max.message.bytes``."""
 TIMEOUT_MS = 900_000
 
 
 @dataclass
 class MemoryKafka:
-    """What is committed. ``transactions`` has records and offsets of each commit, source offsets by
-    raw key; ``partitions`` is how many a topic has, 1 where it is not there.
+    """The committed records and offsets. ``transactions`` has those of each commit, source offsets
+    by raw key; ``partitions`` are the numbers of partitions of topics, by default 1.
     """
 
     faults: Faults
@@ -52,14 +52,14 @@ class MemoryKafka:
         default_factory=list
     )
     in_doubt: bool = False
-    """Whether nobody has found out yet what became of the last commit."""
+    """Whether the outcome of the last commit has not been read yet."""
     seconds: float = 0.0
     """A clock, which only polls without a record move."""
 
     def commit(
         self, records: Sequence[ProducerRecord], offsets: Offsets, group: GroupOffsets
     ) -> None:
-        """A transaction, or what a fault makes of it. Raises ``UnknownOutcome`` and ``Crash``."""
+        """Commit a transaction, or perform a fault. Raises ``UnknownOutcome`` and ``Crash``."""
         fault = self.faults.next("commit")
         if fault is Fault.CRASH_BEFORE_COMMIT:
             raise Crash(fault)
@@ -78,11 +78,11 @@ class MemoryKafka:
 
     @property
     def client(self) -> dict[str, Any]:
-        """The properties of a context: none."""
+        """Return the properties of a context: none."""
         return {}
 
     def failure(self, error: Any, doing: str) -> ConnectctlError:
-        """As ``Kafka.failure``."""
+        """Return the error as ``Kafka.failure`` does."""
         return ConnectctlError(f"Could not {doing}", why=error.str(), code=error.name())
 
 
@@ -107,7 +107,9 @@ class MemoryOffsets:
         return frozenset(key for key, value in self._read.items() if value is not None)
 
     def position(self, key: bytes) -> tuple[int, int] | None:
-        """Where the newest record of ``key`` is: behind all that was committed when it was read."""
+        """Return the position of the newest record of ``key``: after everything that was committed
+        when it was read.
+        """
         return (0, self._transactions) if key in self._read else None
 
 
@@ -138,7 +140,7 @@ class MemoryBatches:
         return range(self.partitions(topic, 0))
 
     def add(self, places: Collection[TopicPartition]) -> None:
-        """Nothing is to be asked."""
+        """Do nothing: no coordinator takes part."""
 
     def send(
         self,
@@ -177,7 +179,7 @@ class MemoryBatches:
     settle = flush
 
     def end(self, *, commit: bool, patience: float | None = None) -> None:
-        """Commit or abort. Raises ``UnknownOutcome`` and ``Crash`` where a fault says so."""
+        """Commit or abort. Raises ``UnknownOutcome`` and ``Crash`` for such faults."""
         records, group = self._records, self._group
         self._clear()
         if commit:
@@ -217,8 +219,8 @@ class MemoryProducer(ColumnarProducer):
 
 
 class MemoryPlainProducer(MemoryProducer):
-    """One without transactions: records are there when they are sent, and a commit writes offsets
-    only.
+    """A producer without transactions: records exist when they are sent, and a commit writes
+    offsets only.
     """
 
     def send(self, batch: TransactionBatch) -> None:
@@ -227,11 +229,11 @@ class MemoryPlainProducer(MemoryProducer):
         self._batches.acknowledge()
 
     def abort(self, patience: float) -> None:
-        """Nothing: written records remain."""
+        """Do nothing: written records remain."""
 
 
 def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
-    """The records of an encoded batch, as a consumer gets them."""
+    """Yield the records of an encoded batch, as a consumer gets them."""
     import numpy as np
 
     data = np.frombuffer(batch + bytes(PADDING), np.uint8)

@@ -1,4 +1,4 @@
-"""What a connector goes through before its tasks start: validation, ``start``, ``task_configs``,
+"""The calls of a connector before its tasks start: validation, ``start``, ``task_configs``,
 ``stop``.
 """
 
@@ -29,13 +29,13 @@ class NoKafka:
 
 
 def whole_config(kind: type[Connector], config: Mapping[str, str], name: str) -> dict[str, str]:
-    """``config`` with the name and the class of the connector, as a job has them."""
+    """Return ``config`` with the name and the class of the connector, as a job has them."""
     return {"name": name, "connector.class": f"{kind.__module__}:{kind.__qualname__}", **config}
 
 
 def task_configs(kind: type[Connector], config: Mapping[str, str]) -> list[Mapping[str, str]]:
-    """The tasks that a run would start with ``config``, which is whole. Raises ``BadInput`` where
-    it would be refused, and ``ConnectctlError`` for more tasks than ``tasks.max``.
+    """Return the tasks that a run would start with ``config``, which is whole. Raises ``BadInput``
+    where it would be refused, and ``ConnectctlError`` for more tasks than ``tasks.max``.
     """
     name, connector = config["name"], kind()
     check(name, config, GROUP, OFFSETS_TOPIC, connector)

@@ -1,5 +1,5 @@
-"""What a run in memory gives: every commit, with its records and offsets, and how the task
-ended.
+"""The results of a run in memory: every commit, with its records and offsets, and the end of the
+task.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Commit(Generic[O]):
 
 @dataclass
 class Run(Generic[O]):
-    """A run: its ``commits`` in their order. ``starts`` is how often a task was started, after
-    failures as well.
+    """A run: its ``commits`` in their order. ``starts`` is the number of starts of a task, also
+    after failures.
 
     ``state`` is ``RUNNING``, or ``FAILED`` with the ``error`` that the connector or a task raised.
-    ``occasions`` is how many polls, puts and commits there were: at each of them a ``Fault`` can be
-    asked for.
+    ``occasions`` are the numbers of polls, puts and commits: at each of them a ``Fault`` can be
+    requested.
     """
 
     commits: list[Commit[O]] = field(default_factory=list)
@@ -53,11 +53,11 @@ class Run(Generic[O]):
 
     @property
     def records(self) -> list[ProducerRecord]:
-        """The records of all commits as a consumer gets them, partition by partition."""
+        """Return the records of all commits as a consumer gets them, partition by partition."""
         return [record for commit in self.commits for record in commit.records]
 
     def values(self, topic: str | None = None) -> list[bytes | None]:
-        """The values of all records, or of those for ``topic``."""
+        """Return the values of all records, or of those for ``topic``."""
         return [record.value for record in self.records if topic in (None, record.topic)]
 
 
@@ -79,8 +79,8 @@ class GroupRun(Run[dict[TopicPartition, int]]):
 
 @dataclass
 class SinkRun(GroupRun):
-    """A run of a sink: ``records`` are those of ``transaction_records``; what it stored is the
-    sink's own to look at.
+    """A run of a sink: ``records`` are those of ``transaction_records``; the test reads what the
+    sink stored.
 
     ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``, ``notes`` the lines that
     a run logs.
@@ -104,7 +104,7 @@ def failing(run: Run[Any], expected: bool) -> Iterator[None]:
 
 
 def keep(run: GroupRun, kafka: MemoryKafka) -> None:
-    """What ``kafka`` has at the end, in ``run``."""
+    """Copy the final state of ``kafka`` to ``run``."""
     run.occasions, run.offsets = kafka.faults.seen, _numbers(kafka.group)
     run.commits = [
         Commit(records, _numbers(committed)) for records, committed in kafka.transactions

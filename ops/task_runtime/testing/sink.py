@@ -52,24 +52,24 @@ def run_sink(
 ) -> SinkRun:
     """Run a sink on the records of ``topics`` without a cluster, until all of them are committed.
 
-    ``config`` is validated as ``connectctl run`` does; ``topics`` is set where it is missing. One
-    task has all partitions, and is given ``batch`` records at a time, after the converters of
-    ``config``. Offsets are committed behind each ``put``, and once more as the task is stopped; a
-    pause that the task asks for takes no time. After a failure a new task starts at the committed
-    offsets, and is given again what they do not cover.
+    ``config`` is validated as ``connectctl run`` does; ``topics`` is set if it is missing. One task
+    has all partitions, and receives ``batch`` records at a time, after the converters of
+    ``config``. Offsets are committed after each ``put``, and once more when the task is stopped; a
+    pause that the task requests takes no time. After a failure a new task starts at the committed
+    offsets, and receives the records after them again.
 
-    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` how many
-    partitions a topic of the output has, one if not given. Raises what the connector or the task
-    raises, or gives a run with the state FAILED where ``expect_failure`` is true.
+    ``offsets`` are those of the next records, committed by an earlier run, ``partitions`` the
+    numbers of partitions of output topics, by default one. Raises what the connector or the task
+    raises, or returns a run with the state FAILED if ``expect_failure`` is true.
     """
     kafka = MemoryKafka(
         Faults(fail_at or {}), partitions or {}, group=committed_offsets(offsets or {})
     )
     run = SinkRun()
-    whole = whole_config(connector, {"topics": ",".join(topics), **config}, name)
+    complete = whole_config(connector, {"topics": ",".join(topics), **config}, name)
     with failing(run, expect_failure):
-        task = task_configs(connector, whole)[0]
-        _SinkAttempts(connector, whole, task, log_of(topics), kafka, run, batch).run()
+        task = task_configs(connector, complete)[0]
+        _SinkAttempts(connector, complete, task, log_of(topics), kafka, run, batch).run()
     keep(run, kafka)
     return run
 
@@ -107,7 +107,7 @@ class _SinkAttempts:
                     task.stop()
 
     def _attempt(self, killed: list[SinkTask]) -> bool:
-        """One process, or one member of the group; whether it came to its end."""
+        """Run one process, or one member of the group; return whether it reached its end."""
         task, consumer = self._open(), MemoryConsumer(self.kafka, self.log)
         converters = reading_converters({**self.connector.default_converters, **self.config})
         worker = WorkerSinkTask(

@@ -50,33 +50,33 @@ def run_source(
     name: str = "connector",
     expect_failure: bool = False,
 ) -> SourceRun:
-    """Run a source connector without a cluster, and give what it committed.
+    """Run a source connector without a cluster, and return what it committed.
 
-    ``config`` is validated, the connector is started, asked for its tasks and stopped, as
-    ``connectctl run`` does. Then its tasks run one after the other, on this thread: each until a
-    poll gives nothing or it is ``finished``, or for at most ``polls`` polls. What runs is the loop
-    of a real task: transactions begin and end as ``transaction.boundary`` says, offsets are
-    committed with the records, and after a failure a new task starts behind what is committed. With
-    ``exactly.once.source.support=disabled`` there are no transactions: records are there when they
-    are sent, offsets follow, and after a failure some records come again. Keys and values go
-    through the converters of ``config``, and records are encoded, and put into one of the topic's
-    ``partitions``, by the producer of a real task; a topic has one partition where ``partitions``
-    does not have it.
+    ``config`` is validated, the connector is started, returns its task configurations and is
+    stopped, as ``connectctl run`` does. Then its tasks run one after the other, on this thread:
+    each until a poll returns nothing or it is ``finished``, or for at most ``polls`` polls. The
+    loop is that of a real task: transactions begin and end by ``transaction.boundary``, offsets are
+    committed with the records, and after a failure a new task starts after the committed records.
+    With ``exactly.once.source.support=disabled`` there are no transactions: records exist when they
+    are sent, offsets follow, and after a failure some records are sent again. Keys and values go
+    through the converters of ``config``. The producer of a real task encodes records, and writes
+    them to one of the topic's ``partitions``; a topic that is not in ``partitions`` has one
+    partition.
 
     ``offsets`` are source partitions with the offsets committed by an earlier run, of the types
-    that Connect stores. Raises ``BadInput`` for other ones, and what the connector or a task
-    raises, or gives a run with the state FAILED where ``expect_failure`` is true. So it is for a
-    record that Kafka does not take: one that is too large, or for a partition that the topic does
+    that Connect stores. Raises ``BadInput`` for other types, and what the connector or a task
+    raises, or returns a run with the state FAILED if ``expect_failure`` is true. A record that
+    Kafka refuses is such an error: one that is too large, or for a partition that the topic does
     not have.
     """
     kafka = MemoryKafka(
         Faults(fail_at or {}), partitions or {}, dict(_stored(name, p, o) for p, o in offsets)
     )
     run = SourceRun()
-    whole = whole_config(connector, config, name)
+    complete = whole_config(connector, config, name)
     with failing(run, expect_failure):
-        for task in task_configs(connector, whole):
-            _TaskRun(connector, whole, task, kafka, run, polls).run()
+        for task in task_configs(connector, complete):
+            _TaskRun(connector, complete, task, kafka, run, polls).run()
     run.occasions = kafka.faults.seen
     run.commits = [
         Commit(records, list(_pairs(committed))) for records, committed in kafka.transactions
@@ -121,7 +121,7 @@ class _TaskRun:
                     task.stop()
 
     def _attempt(self) -> bool:
-        """One process; whether it came to its end."""
+        """Run one process; return whether it reached its end."""
         delivery, kafka = self._delivery, self.kafka
         source = PolledSource(
             self._open,

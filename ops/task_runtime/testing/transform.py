@@ -71,19 +71,19 @@ def run_transform(
         ),
         GroupRun(),
     )
-    whole = whole_config(kind, {"topics": ",".join(topics), **config}, name)
+    complete = whole_config(kind, {"topics": ",".join(topics), **config}, name)
 
     def opened() -> Transform:
         run.starts += 1
         return kind.task()
 
     def attempt(task: Mapping[str, str], log: Log) -> bool:
-        """One process; whether it came to its end."""
+        """Run one process; return whether it reached its end."""
         output = OutputSettings(
-            whole.get(OUTPUT, "").strip() or None, set(input_topics(whole)).__contains__
+            complete.get(OUTPUT, "").strip() or None, set(input_topics(complete)).__contains__
         )
         # The clock does not move while there are records: each batch is due at once.
-        delivery = group_delivery(whole)
+        delivery = group_delivery(complete)
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
         producer = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
@@ -103,7 +103,7 @@ def run_transform(
         return True
 
     with failing(run, expect_failure):
-        task, log = task_configs(kind, whole)[0], log_of(topics)
+        task, log = task_configs(kind, complete)[0], log_of(topics)
         while not attempt(task, log):
             pass
     keep(run, kafka)

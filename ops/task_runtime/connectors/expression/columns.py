@@ -38,8 +38,8 @@ Row = Mapping[str, Any]
 
 
 def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
-    """The result for each row: None for null, else bool, int, float or text. Raises what pandas
-    raises.
+    """Return the result for each row: None for null, else bool, int, float or text. Raises what
+    pandas raises.
 
     Rows whose values are of the same types make a table of their own: otherwise a type would depend
     on the records that happen to be read together.
@@ -64,7 +64,7 @@ def evaluate(expression: Expression, rows: Sequence[Row]) -> list[Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """What a column holds for ``value``: objects and arrays are the text of their JSON."""
+    """Return the value of a column for ``value``: objects and arrays are the text of their JSON."""
     return connect_json(value) if isinstance(value, dict | list) else value
 
 
@@ -73,7 +73,9 @@ def _plain(value: Any) -> Any:
 
 
 def _dtypes(expression: Expression, types: Mapping[str, type]) -> dict[str, Any]:
-    """The column types. One of nulls alone is text where it is used with text, else a number."""
+    """Return the column types. One of nulls alone is text where it is used with text, else a
+    number.
+    """
     texts = {name for name, kind in types.items() if kind is str}
     for node in ast.walk(expression.tree):
         if isinstance(node, ast.Attribute) and node.attr == "str":
@@ -126,7 +128,7 @@ def _is_text(node: ast.expr, texts: set[str]) -> bool:
 
 
 def _apply(node: ast.expr, columns: Mapping[str, Any]) -> Any:
-    """The value of a part: a column or a constant."""
+    """Return the value of a part: a column or a constant."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -158,20 +160,20 @@ def _unary(op: ast.unaryop, value: Any) -> Any:
 
 
 def _compare(node: ast.Compare, columns: Mapping[str, Any]) -> Any:
-    """A chain as ``a < b < c`` is ``a < b and b < c``."""
+    """Return the result of a comparison; a chain such as ``a < b < c`` is ``a < b and b < c``."""
     parts = [_apply(each, columns) for each in (node.left, *node.comparators)]
     found = []
-    for op, left, right in zip(node.ops, parts, parts[1:], strict=False):
+    for op, first, right in zip(node.ops, parts, parts[1:], strict=False):
         if isinstance(op, ast.In | ast.NotIn):
-            there = left.isin(right)
-            found.append(~there if isinstance(op, ast.NotIn) else there)
+            is_in = first.isin(right)
+            found.append(~is_in if isinstance(op, ast.NotIn) else is_in)
         else:
-            found.append(_OPERATORS[type(op)](left, right))
+            found.append(_OPERATORS[type(op)](first, right))
     return reduce(operator.and_, found)
 
 
 def _call(node: ast.Call, base: ast.expr, name: str, columns: Mapping[str, Any]) -> Any:
-    """A method; the language has checked its name."""
+    """Return the result of a method; the language has checked its name."""
     of = (
         _apply(base.value, columns).str
         if isinstance(base, ast.Attribute)

@@ -1,8 +1,8 @@
 """The expressions of ``Filter``, ``Map`` and ``Route``: the syntax of pandas' ``DataFrame.query``.
 
 An expression is parsed, never given to ``eval``. It has columns, constants, operators and the
-methods listed here; there is no way from these to builtins, modules, files or variables. Every one
-of them looks at one record only.
+methods listed here; these do not lead to builtins, modules, files or variables. Each of
+them reads one record only.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ TEXT_FACTS = frozenset(
 _TEXT_CHANGES = {"lower", "title", "upper", "replace", "slice", "zfill"}
 _TEXT_PARTS = {"lstrip", "rstrip", "strip", "removeprefix", "removesuffix"}
 TEXT_METHODS = TEXT_FACTS | _TEXT_CHANGES | _TEXT_PARTS
-"""Behind ``.str``: those with a number or a boolean as result, and with those that give text."""
+"""Methods after ``.str``: those that return a number or a boolean, and those that return text."""
 DTYPES = ("boolean", "Float64", "Int64", "string")
 """For ``astype``: those that have nulls."""
 KEYWORDS = frozenset({"case", "flags", "inclusive", "na", "regex", "start", "stop"})
-"""What arguments may be called by; another one could make a method look at other records."""
+"""The allowed names of arguments; others could make a method read other records."""
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.In, ast.NotIn)
 _TOKENS = re.compile(
@@ -52,7 +52,7 @@ class Expression:
 
 
 def parse(text: str) -> Expression:
-    """The expression in ``text``, checked. Raises ``ExpressionError``."""
+    """Return the expression in ``text``, checked. Raises ``ExpressionError``."""
     quoted: list[str] = []
 
     def plain(found: re.Match[str]) -> str:
@@ -105,7 +105,9 @@ def _check(node: ast.expr) -> None:
 
 
 def _check_operand(node: ast.expr, operand: ast.expr) -> None:
-    """A list is only behind ``in``, and nothing else is."""
+    """Raise ``ExpressionError`` for a list that is not after ``in``, and for anything else after
+    it.
+    """
     if not isinstance(node, ast.Compare) or not any(
         isinstance(op, ast.In | ast.NotIn) for op in node.ops
     ):
@@ -126,12 +128,12 @@ def _check_call(call: ast.Call) -> None:
     assert isinstance(call.func, ast.Attribute)
     name, base = call.func.attr, call.func.value
     if isinstance(base, ast.Attribute) and base.attr == "str":
-        base, there = base.value, TEXT_METHODS
+        base, methods = base.value, TEXT_METHODS
     else:
-        there = METHODS
-    if name not in there:
+        methods = METHODS
+    if name not in methods:
         raise ExpressionError(
-            f"not supported: {ast.unparse(call)}; methods are {', '.join(sorted(there))}"
+            f"not supported: {ast.unparse(call)}; methods are {', '.join(sorted(methods))}"
         )
     if others := [str(each.arg) for each in call.keywords if each.arg not in KEYWORDS]:
         raise ExpressionError(f"not supported: the argument {others[0]} in {ast.unparse(call)}")

@@ -1,4 +1,4 @@
-"""The columns of records: what every record has, and the fields of JSON objects."""
+"""Columns of records: those of every record, and the fields of JSON objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.expression.columns import Row, plain_value
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.converters import BYTES, JSON
-from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
+from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverter, reading_converters
 from connectctl.ops.task_runtime.spi.transform import Record
 
 OF_RECORD = ("topic", "partition", "offset", "timestamp", "key", "value")
@@ -31,39 +31,43 @@ SETTINGS = (
 )
 
 
-def place(record: Record) -> str:
-    """``orders-0@17``."""
+def name_of(record: Record) -> str:
+    """Return its topic, partition and offset as in ``orders-0@17``."""
     return f"{record.topic}-{record.partition}@{record.offset}"
 
 
 class RowReader:
-    """The columns of a job's records. Raises ``BadInput`` for an unsupported converter."""
+    """Reads the columns of a job's records. Raises ``BadInput`` for an unsupported converter.
 
-    def __init__(self, configs: Mapping[str, str]):
+    With ``writes_text`` the text of keys and values is written again, so that bytes that are not
+    text are an error; else they only match as U+FFFD, and records keep their bytes.
+    """
+
+    def __init__(self, configs: Mapping[str, str], *, writes_text: bool = False):
         made = reading_converters(configs)
-        self._key, self._value = made.key.read, made.value.read
+        self._key, self._value, self._writes_text = made.key, made.value, writes_text
         self._is_null = configs.get(MISSING, "fail") == "null"
         self.has_fields = made.value.name == JSON
         self.reads_bytes = BYTES in (made.key.name, made.value.name)
 
     def rows(self, records: Sequence[Record], names: Collection[str]) -> list[Row]:
-        """The columns ``names`` of each record. Raises ``ConnectctlError`` with its place for one
-        that cannot be read.
+        """Return the columns ``names`` of each record. Raises ``ConnectctlError`` that names a
+        record that cannot be read.
         """
         return [self._row(record, names) for record in records]
 
     def fields(self, record: Record) -> Any:
-        """The JSON of its value, whatever it is."""
-        return _read(self._value, record.value, "value", record)
+        """Return the value of ``record`` as its converter reads it."""
+        return self._read(self._value, record.value, "value", record)
 
     def _row(self, record: Record, names: Collection[str]) -> Row:
-        # A value that is no JSON fails in any case: that must not depend on the record before it.
+        # A value that is not JSON always fails, whatever columns the expressions use.
         fields = self.fields(record) if self.has_fields else None
         return {name: self._column(record, name, fields) for name in names}
 
     def _column(self, record: Record, name: str, fields: Any) -> Any:
         if name == "key":
-            return plain_value(_read(self._key, record.key, "key", record))
+            return plain_value(self._read(self._key, record.key, "key", record))
         if name == "value":
             return _text(record.value) if self.has_fields else self.fields(record)
         if name in OF_RECORD:
@@ -76,20 +80,30 @@ class RowReader:
         if name in found or self._is_null:
             return plain_value(found.get(name))
         raise ConnectctlError(
-            f"The record {place(record)} has no field {name}",
+            f"The record {name_of(record)} has no field {name}",
             next_step=f'Correct the expression, or set {MISSING}: "null".',
         )
 
+    def _read(
+        self, converter: ReadingConverter, data: bytes | None, part: str, record: Record
+    ) -> Any:
+        replaced_before = converter.replaced.total()
+        try:
+            value, _ = converter.read(data)
+        except ConnectctlError as e:
+            raise _unreadable(part, record, e.why or e.what, e.next_step) from e
+        if self._writes_text and converter.replaced.total() > replaced_before:
+            why = "it is not text in the encoding of its converter, and Map would change its bytes"
+            raise _unreadable(
+                part, record, why, f"Filter such records before, or do not use {part}."
+            )
+        return value
 
-def _read(read: Read, data: bytes | None, part: str, record: Record) -> Any:
-    try:
-        return read(data)[0]
-    except ConnectctlError as e:
-        why = e.why or e.what
-        raise ConnectctlError(
-            f"Could not read the {part} of {place(record)}", why=why, next_step=e.next_step
-        ) from e
+
+def _unreadable(part: str, record: Record, why: str, next_step: str | None) -> ConnectctlError:
+    what = f"Could not read the {part} of {name_of(record)}"
+    return ConnectctlError(what, why=why, next_step=next_step)
 
 
 def _text(data: bytes | None) -> str | None:
-    return None if data is None else data.decode(errors="replace")
+    return None if data is None else data.decode()

@@ -1,5 +1,5 @@
-"""What ``Filter``, ``Map`` and ``Route`` have in common: expressions by name, checked, and applied
-to records.
+"""The base of ``Filter``, ``Map`` and ``Route``: named expressions are checked, and applied to
+records.
 """
 
 from __future__ import annotations
@@ -20,32 +20,35 @@ from connectctl.ops.task_runtime.connectors.expression.records import (
     OF_RECORD,
     SETTINGS,
     RowReader,
-    place,
+    name_of,
 )
 from connectctl.ops.task_runtime.spi.connector import Setting
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, TransformConnector
 
 
 class ExpressionTask(Transform):
-    """``make`` says what a record becomes, by the results of its expressions."""
+    """Evaluates expressions for records; ``make`` returns what a record becomes by their results."""
 
     settings: ClassVar[Sequence[Setting]] = SETTINGS
+    writes_text: ClassVar[bool] = False
+    """Whether results are written to keys and values."""
 
     def start(self, configs: Mapping[str, str]) -> None:
-        self.configs, self.reader = configs, RowReader(configs)
+        self.configs = configs
+        self.reader = RowReader(configs, writes_text=self.writes_text)
         self._expressions = {name: parse(text) for name, text in self.expressions(configs)}
         self._names = frozenset[str]().union(*(each.names for each in self._expressions.values()))
 
     @classmethod
     def expressions(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Each expression by the name that errors have for it."""
+        """Return each expression by the name that errors have for it."""
         return iter(())
 
     @classmethod
     def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """What is wrong with the configuration, by property."""
-        if (given := configs.get(MISSING, "fail")) not in ("fail", "null"):
-            yield MISSING, f"Invalid value {given} for configuration {MISSING}: use fail or null"
+        """Yield the errors of the configuration, by property."""
+        if (missing := configs.get(MISSING, "fail")) not in ("fail", "null"):
+            yield MISSING, f"Invalid value {missing} for configuration {MISSING}: use fail or null"
         reader = RowReader(configs)
         if reader.reads_bytes:
             yield (
@@ -69,7 +72,7 @@ class ExpressionTask(Transform):
         return [each for each in made if each is not None]
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """What to write for ``record``, by the results of its expressions."""
+        """Return the output for ``record``, by the results of its expressions."""
         raise NotImplementedError
 
     def _results(
@@ -90,10 +93,10 @@ class ExpressionTask(Transform):
 
 
 def failed(name: str, record: Record, why: str) -> ConnectctlError:
-    """The expression ``name`` has no result for ``record``."""
+    """Return the error of the expression ``name`` without a result for ``record``."""
     hint = "Correct the expression so that it accepts such a record."
     return ConnectctlError(
-        f"The expression {name} failed for the record {place(record)}", why=why, next_step=hint
+        f"The expression {name} failed for the record {name_of(record)}", why=why, next_step=hint
     )
 
 
@@ -123,7 +126,9 @@ def _problem(text: str, has_fields: bool) -> str | None:
 
 
 def is_true(name: str, record: Record, result: Any) -> bool:
-    """The result of a condition; null is not true. Raises ``ConnectctlError`` for anything else."""
+    """Return the result of a condition; null is not true. Raises ``ConnectctlError`` for anything
+    else.
+    """
     if result is None or isinstance(result, bool):
         return bool(result)
     raise failed(name, record, f"it gives {result!r}, which is not true or false")

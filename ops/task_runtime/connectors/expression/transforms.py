@@ -26,7 +26,7 @@ _OUTPUT = Setting(OUTPUT, "Topic to write to.", required=True)
 
 
 class FilterTask(ExpressionTask):
-    """Keeps the records for which ``condition`` is true, as they are."""
+    """Keeps the records for which ``condition`` is true, unchanged."""
 
     settings = (
         *SETTINGS,
@@ -45,6 +45,8 @@ class FilterTask(ExpressionTask):
 
 class MapTask(ExpressionTask):
     """Writes a new value, new fields of a JSON object, or a new key."""
+
+    writes_text = True
 
     settings = (
         *SETTINGS,
@@ -68,11 +70,11 @@ class MapTask(ExpressionTask):
     def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Value or fields, and fields only of JSON without a schema."""
         yield from super().problems(configs)
-        there = [name for name, _ in cls.expressions(configs)]
-        fields = [name for name in there if name.startswith(FIELD)]
-        if not there:
+        names = [name for name, _ in cls.expressions(configs)]
+        fields = [name for name in names if name.startswith(FIELD)]
+        if not names:
             yield VALUE, f"Must configure {VALUE}, {KEY} or {FIELD}NAME"
-        if fields and VALUE in there:
+        if fields and VALUE in names:
             yield VALUE, f"Must configure only one of {VALUE} and {fields[0]}"
         plain = configs.get("value.converter.schemas.enable", "true").lower() != "true"
         if fields and not (plain and RowReader(configs).has_fields):
@@ -91,10 +93,10 @@ class MapTask(ExpressionTask):
             for n, each in results.items()
             if n.startswith(FIELD)
         }
-        if fields and (there := self.reader.fields(record)) is not None:
-            if not isinstance(there, dict):
+        if fields and (value_fields := self.reader.fields(record)) is not None:
+            if not isinstance(value_fields, dict):
                 raise failed(FIELD + next(iter(fields)), record, "its value is not a JSON object")
-            value = connect_json(there | fields).encode()
+            value = connect_json(value_fields | fields).encode()
         return Record(value, key, headers=record.headers, timestamp=record.timestamp)
 
 
@@ -105,7 +107,7 @@ def _finite(name: str, record: Record, result: Any) -> Any:
 
 
 def _bytes(name: str, record: Record, result: Any) -> bytes | None:
-    """Text as it is, a number or boolean as JSON has it."""
+    """Return text in UTF-8, and a number or boolean as in JSON."""
     if result is None:
         return None
     text = result if isinstance(result, str) else connect_json(_finite(name, record, result))
@@ -116,7 +118,7 @@ def _bytes(name: str, record: Record, result: Any) -> bytes | None:
 
 
 class RouteTask(ExpressionTask):
-    """Writes each record as it is to the topic that ``route`` gives, or that of the first of
+    """Writes each record unchanged to the topic that ``route`` returns, or that of the first of
     ``rules`` that is true.
     """
 
@@ -138,7 +140,9 @@ class RouteTask(ExpressionTask):
 
     @classmethod
     def problems(cls, configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Where records go to, and never to where they are from."""
+        """Yield the errors of the configuration: records go to valid topics, and never to input
+        topics.
+        """
         yield from super().problems(configs)
         if bool(configs.get(ROUTE)) == bool(configs.get(RULES, "").strip()):
             yield ROUTE, f"Must configure only one of {ROUTE} and {RULES}"
@@ -164,7 +168,7 @@ class RouteTask(ExpressionTask):
                 yield RULES, f"The output topic {name} is an input topic, too"
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
-        """The record for its topic; Java's partitioner chooses the partition by its key."""
+        """Return the record for its topic; Java's partitioner chooses the partition by its key."""
         topic = self._topic(record, results) or self.configs.get(OTHERWISE)
         if topic is None:
             why = "it gives null" if ROUTE in results else "none is true"

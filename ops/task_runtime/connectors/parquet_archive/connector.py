@@ -1,9 +1,9 @@
 """``ParquetArchive``: topics as Parquet files, each record once.
 
 Rows are collected by partition and become a file at each commit, at ``max.rows`` or at
-``max.bytes``. The file's name goes into the manifest topic in the transaction that commits the
-group's offsets, so that whoever may not commit offsets any more cannot add files either. Files that
-were written and never committed are orphans, which ``reader.sweep`` finds.
+``max.bytes``. The file's name is written to the manifest topic in the transaction that commits the
+group's offsets, so that a task that may not commit offsets any more cannot add files either. Files
+that were written and never committed are orphans, which ``reader.sweep`` finds.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ ROWS, BYTES = 100_000, 64 * 1024 * 1024
 
 @dataclass
 class Uncommitted:
-    """What one partition has behind its committed offset: files, and behind these rows, of ``size``
-    bytes.
-    """
+    """A partition's files after its committed offset, and the rows after these, of ``size`` bytes."""
 
     files: list[ArchivedFile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     size: int = 0
 
     def add(self, row: Row) -> None:
-        """Take the next row, or one that is read again, and with it all behind it."""
+        """Add the next row; one that was read again replaces all rows from it on."""
         self.forget_from(row[0])
         self.rows.append(row)
         self.size += size_of(row)
@@ -71,7 +69,7 @@ class Uncommitted:
 
 
 class ParquetArchiveTask(SinkTask):
-    """One task: the partitions that it has, each in its files."""
+    """One task: its partitions, each in its own files."""
 
     def start(self, configs: Mapping[str, str]) -> None:
         self._manifest = manifest_topic(configs["name"])
@@ -90,23 +88,23 @@ class ParquetArchiveTask(SinkTask):
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         for record in records:
-            place = TopicPartition(record.topic, record.partition)
-            held = self._uncommitted.get(place)
+            partition = TopicPartition(record.topic, record.partition)
+            held = self._uncommitted.get(partition)
             if held is None:
-                held = self._uncommitted[place] = Uncommitted()
+                held = self._uncommitted[partition] = Uncommitted()
             held.add(row_of(record))
             if len(held.rows) >= self._most_rows or held.size >= self._most_bytes:
-                self._write(place, held)
+                self._write(partition, held)
 
     def flush(self, offsets: GroupOffsets) -> None:
-        for place, offset in offsets.items():
-            held = self._uncommitted.get(place)
+        for partition, offset in offsets.items():
+            held = self._uncommitted.get(partition)
             if held is not None:
                 held.forget_from(offset.offset)  # it was rewound, and the records come again
-                self._write(place, held)
+                self._write(partition, held)
 
     def transaction_records(self, offsets: GroupOffsets) -> Sequence[ProducerRecord]:
-        """The manifest's records of the files that end before ``offsets``."""
+        """Return the manifest's records of the files that end before ``offsets``."""
         return [each.record(self._manifest) for each in self._ended(offsets)]
 
     def committed(self, offsets: GroupOffsets) -> None:
@@ -114,15 +112,15 @@ class ParquetArchiveTask(SinkTask):
             self._uncommitted[each.place].files.remove(each)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
-        for place in partitions:
-            self._uncommitted.pop(place, None)
+        for partition in partitions:
+            self._uncommitted.pop(partition, None)
 
     def _ended(self, offsets: GroupOffsets) -> list[ArchivedFile]:
         empty = Uncommitted()
         return [
             file
-            for place, offset in offsets.items()
-            for file in self._uncommitted.get(place, empty).files
+            for partition, offset in offsets.items()
+            for file in self._uncommitted.get(partition, empty).files
             if file.last < offset.offset
         ]
 
@@ -160,7 +158,7 @@ class ParquetArchive(SinkConnector):
         return {manifest_topic(name): {"cleanup.policy": "compact"}}
 
     def validate(self, configs: Mapping[str, str]) -> dict[str, list[str]]:
-        """A directory that means the same everywhere, and limits above 0."""
+        """Return the errors of a directory that is not absolute, and of limits below 1."""
         found = super().validate(configs)
         directory = configs.get(DIRECTORY, "")
         if directory and not directory.startswith("/") and "://" not in directory:
@@ -172,12 +170,12 @@ class ParquetArchive(SinkConnector):
 
     def outlook(self, configs: Mapping[str, str]) -> Outlook:
         """Name the converters that do not keep the bytes of the topics."""
-        given = {name: configs.get(name, BYTE_ARRAYS) for name in CONVERTERS}
+        named = {name: configs.get(name, BYTE_ARRAYS) for name in CONVERTERS}
         return Outlook(
             notes=[
                 f"{name}={kind}: the archive has what it converts to, not the bytes of the topics. "
                 "Leave it out to keep them."
-                for name, kind in given.items()
+                for name, kind in named.items()
                 if KINDS.get(kind) != BYTE_ARRAYS
             ]
         )

@@ -32,15 +32,15 @@ Row = tuple[int, int | None, str, bytes | None, bytes | None, list[dict[str, Any
 
 
 def file_name(place: TopicPartition, first: int, last: int) -> str:
-    """A name that no other attempt has, nor this one again: what is named by its offsets alone is
-    overwritten by an attempt that was replaced and does not know it.
+    """Return a name that no attempt uses again. A name of offsets alone would be overwritten by an
+    attempt that was replaced and does not know it.
     """
     return f"{place.topic}/{place.partition}/{first}-{last}-{uuid.uuid4().hex}.parquet"
 
 
 def row_of(record: SinkRecord) -> Row:
-    """The row of ``record``. Text is UTF-8, bytes are as they are, null is null, anything else is
-    JSON.
+    """Return the row of ``record``. Text is UTF-8, bytes are unchanged, null is null, anything else
+    is JSON.
     """
     headers = [{"key": key, "value": _bytes(value)} for key, value in record.headers or ()]
     when = record.timestamp
@@ -55,14 +55,14 @@ def row_of(record: SinkRecord) -> Row:
 
 
 def size_of(row: Row) -> int:
-    """The bytes of its key, value and headers, and some for the rest."""
+    """Return the bytes of its key, value and headers, and some for the rest."""
     _, _, _, key, value, headers = row
     extra = sum(len(each["key"]) + len(each["value"] or b"") for each in headers) if headers else 0
     return 32 + len(key or b"") + len(value or b"") + extra
 
 
 def table_of(place: TopicPartition, rows: Sequence[Row]) -> pa.Table:
-    """``rows`` of one partition as columns."""
+    """Return ``rows`` of one partition as columns."""
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     offset, when, kind, key, value, header = zip(*rows, strict=True)
     columns = {
@@ -107,17 +107,17 @@ class ArchiveDirectory:
         return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
-        """What is in it: names relative to it, and pyarrow's facts; nothing where it does not
+        """Return its files: names relative to it, and pyarrow's file infos; nothing if it does not
         exist.
         """
         with self._failing("list"):
-            there = self._files.get_file_info(
+            infos = self._files.get_file_info(
                 fs.FileSelector(self._root, recursive=True, allow_not_found=True)
             )
         # Some file systems list paths with a leading slash, or without one.
         return [
             (each.path.strip("/").removeprefix(self._root.strip("/")).lstrip("/"), each)
-            for each in there
+            for each in infos
             if each.is_file
         ]
 
@@ -157,7 +157,7 @@ class ArchiveDirectory:
 
 
 def _opened(uri: str) -> tuple[fs.FileSystem, str]:
-    """The file system, and the directory's path in it without a slash at its end."""
+    """Return the file system, and the directory's path in it without a slash at its end."""
     if "://" not in uri:
         return fs.LocalFileSystem(), str(Path(uri).absolute())
     files, root = fs.FileSystem.from_uri(uri)

@@ -1,8 +1,8 @@
-"""The manifest topic of an archive: which files it consists of. What is not named here is not in
+"""The manifest topic of an archive, which names its files. A file without a record here is not in
 the archive.
 
-A record is written in the transaction that commits the group's offsets behind its file, so that
-both are there or neither.
+A record is written in the transaction that commits the group's offsets after its file, so that both
+exist or neither.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class ArchivedFile:
 
     @property
     def place(self) -> TopicPartition:
-        """Where its records come from."""
+        """Return the partition of its records."""
         return TopicPartition(self.topic, self.partition)
 
     def record(self, manifest_topic: str) -> ProducerRecord:
-        """As the manifest has it: the key is JSON with ``topic``, ``partition`` and ``first``, the
-        value JSON with ``file``, ``first``, ``last``, ``rows`` and ``bytes``.
+        """Return its record in the manifest: the key is JSON with ``topic``, ``partition`` and
+        ``first``, the value JSON with ``file``, ``first``, ``last``, ``rows`` and ``bytes``.
         """
         key = {"topic": self.topic, "partition": self.partition, "first": self.first}
         value = {
@@ -64,7 +64,7 @@ class ArchivedFile:
 def read_manifest(
     client: Mapping[str, Any], topic: str, timeout: float = TIMEOUT
 ) -> tuple[ArchivedFile, ...]:
-    """The files that ``topic`` names, by topic, partition and offset.
+    """Return the files that ``topic`` names, by topic, partition and offset.
 
     ``client`` are librdkafka's properties, ``timeout`` is in seconds, open transactions included.
     Raises ``BadInput`` where there is no such topic, ``TimedOut`` where its end cannot be read, and
@@ -76,15 +76,15 @@ def read_manifest(
 def manifest_of(
     kafka: KafkaReads, topic: str, timeout: float = TIMEOUT
 ) -> tuple[ArchivedFile, ...]:
-    """As ``read_manifest``, over a connection that there is."""
+    """Return the files as ``read_manifest`` does, over an open connection."""
     return files_of(newest_records(kafka, topic, timeout))
 
 
 def newest_records(
     kafka: KafkaReads, topic: str, timeout: float = TIMEOUT
 ) -> tuple[ConsumerRecord, ...]:
-    """The newest record of each key of a manifest topic. Raises as ``read_manifest`` does, but for
-    what is in them.
+    """Return the newest record of each key of a manifest topic. Raises as ``read_manifest`` does,
+    but for what is in them.
     """
     image = kafka.image([topic], patience=timeout).get(topic)
     if image is None:
@@ -101,7 +101,7 @@ def newest_records(
 
 
 def files_of(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
-    """The files that the newest ``records`` of a manifest topic name, in order. Raises
+    """Return the files that the newest ``records`` of a manifest topic name, in order. Raises
     ``ConnectctlError`` for a record that is not of a manifest, and where two files have the same
     offsets.
     """
@@ -118,13 +118,13 @@ def files_of(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
 
 
 def described(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
-    """As ``files_of``, also where files overlap."""
+    """Return the files as ``files_of`` does, also if they overlap."""
     found = [_file(each) for each in records if each.value is not None]
     return tuple(sorted(found, key=lambda each: (each.topic, each.partition, each.first)))
 
 
 def names_in(records: Iterable[ConsumerRecord]) -> frozenset[str]:
-    """The names of files in ``records`` of what may be a manifest topic."""
+    """Return the names of files in ``records`` of what may be a manifest topic."""
     found: set[str] = set()
     for each in records:
         with suppress(ConnectctlError):
@@ -133,7 +133,7 @@ def names_in(records: Iterable[ConsumerRecord]) -> frozenset[str]:
 
 
 def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:
-    """The offset behind the last record that is archived, by partition."""
+    """Return the offset after the last archived record, by partition."""
     ends: dict[TopicPartition, int] = {}
     for each in files:
         ends[each.place] = max(each.last + 1, ends.get(each.place, 0))

@@ -1,5 +1,5 @@
-"""Which files of an archive may be removed, looked for while nobody archives: a file that a task is
-about to commit looks the same as one that no task will.
+"""The files of an archive that may be removed, found while no task archives: a file that a task is
+about to commit looks the same as one that no task will commit.
 """
 
 from __future__ import annotations
@@ -35,21 +35,24 @@ class ArchiveSweeper:
     kafka: KafkaReads
     groups: GroupReads
 
-    def orphans(self) -> tuple[OrphanFile, ...]:
-        """The files that can be removed: ``reader.sweep`` says which, less those that another
-        manifest of this Kafka cluster names. Young files are kept, so that those of a run that
-        begins meanwhile are.
+    def cluster_id(self) -> str:
+        """Return the id of the Kafka cluster of the manifest."""
+        return self.kafka.cluster_id()
 
-        Raises ``Refused`` where somebody may commit files, and where the directory is not the
-        manifest's; whatever reading the group, the manifests and the directory raises: what was not
-        seen to its end tells nothing.
+    def orphans(self) -> tuple[OrphanFile, ...]:
+        """Return the files that can be removed: those of ``reader.sweep`` that no other manifest of
+        this Kafka cluster names. Young files are kept, also those of a run that begins meanwhile.
+
+        Raises ``Refused`` if a member of the group may commit files, and if the directory is not
+        the manifest's; and the errors of reading the group, the manifests and the directory,
+        because an incomplete reading proves nothing.
         """
         self._check_at_rest()
         topic = manifest_topic(self.location.connector)
         files = manifest_of(self.kafka, topic)
         listed = ArchiveDirectory(self.location.directory).listed()
-        there = {name for name, _ in listed}
-        if missing := [each.name for each in files if each.name not in there]:
+        existing = {name for name, _ in listed}
+        if missing := [each.name for each in files if each.name not in existing]:
             raise Refused(
                 f"{len(missing):,} of {len(files):,} files that {topic} names are not in "
                 f"{self.location.directory}",
@@ -91,8 +94,8 @@ class ArchiveSweeper:
         )
 
     def _named_elsewhere(self, topic: str) -> frozenset[str]:
-        """What the manifests of other archives name: two may share a directory, and their files do
-        not tell them apart.
+        """Return the files that the manifests of other archives name: two may share a directory,
+        and their files look the same.
         """
         names = sorted(
             name for name in self.kafka.topic_names() if name.endswith(MANIFEST) and name != topic

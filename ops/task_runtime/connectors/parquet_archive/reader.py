@@ -1,4 +1,4 @@
-"""What people do with an archive: read exactly what its manifest names, and remove what it does not
+"""Reads exactly the files that an archive's manifest names, and removes those that it does not
 name.
 """
 
@@ -48,7 +48,7 @@ def archived(
     *,
     timeout: float = TIMEOUT,
 ) -> DataFrame:
-    """Each record of the archive once, in the columns of ``SCHEMA``: the files that
+    """Return each record of the archive once, in the columns of ``SCHEMA``: the files that
     ``manifest_topic`` names, and no other.
 
     ``directory`` is an absolute path or a URI as Spark knows it (``s3a://…`` where the connector
@@ -65,8 +65,8 @@ def archived(
 
 
 def spark_root(directory: str) -> str:
-    """``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's ``s3`` is
-    ``s3a``.
+    """Return ``directory``, an absolute path or a URI, as Spark names it: its name of pyarrow's
+    ``s3`` is ``s3a``.
     """
     root = directory.rstrip("/") if "://" in directory else f"file://{directory.rstrip('/')}"
     return f"s3a{root[2:]}" if root.startswith("s3://") else root
@@ -80,22 +80,22 @@ def sweep(
     remove: bool = False,
     now: float | None = None,
 ) -> tuple[Orphan, ...]:
-    """The orphans of an archive, removed with ``remove``: files that attempts wrote and could not
-    commit.
+    """Return the orphans of an archive, and remove them with ``remove``: files that attempts wrote
+    and could not commit.
 
-    ``manifest`` was read from the archive's topic, before. A file is an orphan if it has a name of
+    ``manifest`` was read from the archive's topic before. A file is an orphan if it has a name of
     an archive, is not in the manifest, was last changed more than ``older_than`` seconds before
-    ``now`` (since the epoch), and begins before the end of what the manifest has of its partition:
-    what begins behind that may be in the hands of a live attempt, whatever its age. Raises
-    ``ConnectctlError`` where the directory cannot be used.
+    ``now`` (since the epoch), and begins before the end of its partition in the manifest: a file
+    that begins later may be that of a live attempt, whatever its age. Raises ``ConnectctlError`` if
+    the directory cannot be used.
     """
-    place = ArchiveDirectory(directory)
+    archive = ArchiveDirectory(directory)
     found = orphans_among(
-        place.listed(), manifest, older_than=older_than, now=time.time() if now is None else now
+        archive.listed(), manifest, older_than=older_than, now=time.time() if now is None else now
     )
     if remove:
         for each in found:
-            place.remove(each.name)
+            archive.remove(each.name)
     return found
 
 
@@ -106,7 +106,9 @@ def orphans_among(
     now: float,
     older_than: float = OLDER_THAN,
 ) -> tuple[Orphan, ...]:
-    """As ``sweep`` says, of the files that ``ArchiveDirectory.listed`` gave, by name."""
+    """Return the orphans as ``sweep`` does, of the files that ``ArchiveDirectory.listed`` returned,
+    by name.
+    """
     named, ends, found = {each.name for each in manifest}, ends_of(manifest), list[Orphan]()
     for name, facts in listed:
         if name in named or facts.mtime_ns is None or not _is_replaced(name, ends):
@@ -118,8 +120,8 @@ def orphans_among(
 
 
 def _is_replaced(name: str, ends: Mapping[TopicPartition, int]) -> bool:
-    """Whether it is a file of an archive whose first offset is archived in another one, so that it
-    cannot be committed.
+    """Return whether it is a file of an archive whose first offset is archived in another file, so
+    that it cannot be committed.
     """
     parts = NAME.fullmatch(name)
     if parts is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.operations.operation import Operation, Planned
@@ -20,23 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
 
 
-@dataclass(frozen=True)
-class SweepAccess:
-    """The sweeper of one archive."""
-
-    sweeper: ArchiveSweeper
-
-    def cluster_id(self) -> str:
-        """Return the id of the Kafka cluster of the manifest."""
-        return self.sweeper.kafka.cluster_id()
-
-    @property
-    def group_id(self) -> str:
-        """The Connect group of the archive's runs."""
-        return self.sweeper.group_id
-
-
-class Sweep(Operation[ArchiveLocation, SweepAccess]):
+class Sweep(Operation[ArchiveLocation, "ArchiveSweeper"]):
     """Removes files of an archive that its manifest does not name."""
 
     name = OPERATION
@@ -44,20 +27,16 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
     steps = (RemoveOrphans,)
     irreversible = "the files are deleted"
 
-    def access(self, clients: Clients, request: ArchiveLocation) -> SweepAccess:
+    def access(self, clients: Clients, request: ArchiveLocation) -> ArchiveSweeper:
         """Return the sweeper."""
         # It loads pyarrow.
         from connectctl.ops.task_runtime.connectors.parquet_archive.orphans import ArchiveSweeper
 
-        return SweepAccess(
-            ArchiveSweeper(request, clients.group_id, clients.kafka, clients.group_offsets)
-        )
+        return ArchiveSweeper(request, clients.group_id, clients.kafka, clients.group_offsets)
 
-    def plan(self, access: SweepAccess, request: ArchiveLocation) -> Planned:
+    def plan(self, access: ArchiveSweeper, request: ArchiveLocation) -> Planned:
         """Return the plan. Raises what ``ArchiveSweeper.orphans`` raises."""
-        return Planned(
-            plan_sweep(access.cluster_id(), access.group_id, request, access.sweeper.orphans())
-        )
+        return Planned(plan_sweep(access.cluster_id(), access.group_id, request, access.orphans()))
 
     def request_of(self, plan: Plan) -> ArchiveLocation | None:
         """Return the archive of the plan."""
@@ -67,6 +46,6 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
         assert isinstance(step, RemoveOrphans)
         return step.location
 
-    def context(self, access: SweepAccess, planned: Planned) -> SweepContext:
+    def context(self, access: ArchiveSweeper, planned: Planned) -> SweepContext:
         """Return the context of the steps."""
-        return SweepContext(find=access.sweeper.names, remove=access.sweeper.remove)
+        return SweepContext(find=access.names, remove=access.remove)

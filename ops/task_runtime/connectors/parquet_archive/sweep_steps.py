@@ -64,8 +64,8 @@ class RemoveOrphans(Step[SweepContext]):
         )
 
     def apply(self, context: SweepContext) -> str | None:
-        there = context.find()
-        removed = [each for each in self.files if each.name in there]
+        orphans = context.find()
+        removed = [each for each in self.files if each.name in orphans]
         for each in removed:
             context.remove(each.name)
         return (
@@ -77,7 +77,7 @@ class RemoveOrphans(Step[SweepContext]):
 def plan_sweep(
     cluster_id: str, group_id: str, location: ArchiveLocation, orphans: Collection[OrphanFile]
 ) -> Plan:
-    """The plan that removes ``orphans``; ``group_id`` is the Connect cluster's."""
+    """Return the plan that removes ``orphans``; ``group_id`` is the Connect cluster's."""
     name, manifest = location.connector, manifest_topic(location.connector)
     if not orphans:
         nothing = Noop(name, f"{location.directory} has no file that can be removed by {manifest}")

@@ -32,7 +32,7 @@ WAIT = 0.05
 READ_BYTES = 8 << 20
 """Bytes of batches, of opened ones before compression, after which a reading ends."""
 MOST_SENT = 500
-"""Batches after which a reading ends: each is a request, and a transaction can end only behind a
+"""Batches after which a reading ends: each is a request, and a transaction can end only after a
 reading.
 """
 
@@ -71,8 +71,8 @@ class BatchReader:
         return self._fetcher is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-        """Begin at these offsets; see ``source_starts``. Gives where a partition begins behind
-        records that are left out.
+        """Begin at these offsets; see ``source_starts``. Return the offsets at which partitions
+        begin after records that are left out.
         """
         self.close()
         starts = starts_of(
@@ -85,16 +85,16 @@ class BatchReader:
         self._fetcher = fetcher
         try:
             with unreachable(self._source.alias):
-                fetcher.begin({place: start.offset for place, start in starts.items()})
+                fetcher.begin({partition: start.offset for partition, start in starts.items()})
         except ConnectctlError:
             self.close()
             raise
         self.lost = [start.lost for start in starts.values() if start.lost is not None]
-        return {place: start.offset for place, start in starts.items() if start.leaves_out}
+        return {partition: start.offset for partition, start in starts.items() if start.leaves_out}
 
     def read(self, most: int) -> list[RecordsOfTopic]:
-        """The next batches, up to that with which they have ``most`` records; none where there are
-        none for now.
+        """Return the next batches, up to that with which they have ``most`` records; none where
+        there are none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
@@ -133,8 +133,8 @@ class BatchReader:
         return list(found.values())
 
     def _out_of_range(self, error: OutOfRange) -> ConnectctlError:
-        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings
-        say.
+        """Return the error of a log that begins after the offset or ends before it, by ``begin``
+        and the settings.
         """
         where = str(error.place)
         if error.diverged:
@@ -145,7 +145,7 @@ class BatchReader:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be, which is unknown while it does not read."""
+        """Return whether there may be more to read; true while it does not read."""
         return self._first is not None or self._fetcher is None or self._fetcher.behind
 
     @property
@@ -160,15 +160,17 @@ class BatchReader:
 
 
 def _opened(parts: list[FetchedPart], together: bool) -> Iterator[tuple[str, CopiedRecords]]:
-    """What was fetched, batch by batch: those that have to be opened are opened one at a time."""
+    """Yield the fetched records batch by batch; those that have to be opened are opened one at a
+    time.
+    """
     while parts:
         part = parts.pop(0)
         records = copied_records(
             part.place.partition, part.data, part.batches, part.wanted, together
         )
         try:
-            for some in records:
-                yield part.place.topic, some
+            for copied in records:
+                yield part.place.topic, copied
         except (ValueError, OSError) as e:
             raise ConnectctlError(
                 f"{part.place} has records that cannot be read", why=str(e), code="garbled"
@@ -176,7 +178,7 @@ def _opened(parts: list[FetchedPart], together: bool) -> Iterator[tuple[str, Cop
 
 
 def replaced(alias: str, topic: str) -> ConnectctlError:
-    """The error for a topic that is another one than when it was begun."""
+    """Return the error for a topic that was deleted and created again."""
     return ConnectctlError(
         f"topic {topic} was deleted and created again on the source cluster {alias} while it was "
         "copied",
@@ -189,7 +191,7 @@ def replaced(alias: str, topic: str) -> ConnectctlError:
 
 
 def diverged(alias: str, where: str, offset: int) -> ConnectctlError:
-    """The error for a log that no longer has the records that were fetched."""
+    """Return the error for a log that no longer has the records that were fetched."""
     return ConnectctlError(
         f"The log of {where} on {alias} has changed before offset {offset:,}, up to which it was "
         "read",

@@ -1,10 +1,10 @@
-"""Topics of one cluster copied to another: resumes where Kafka's MirrorSourceConnector stopped, and
-the other way round.
+"""Topics of one cluster copied to another. Its offsets are those of Kafka's MirrorSourceConnector:
+either resumes where the other stopped.
 
 The configuration has MirrorMaker's own names; the source partition is
 ``{"cluster", "partition", "topic"}``, the source offset ``{"offset"}`` of the record that was
 copied last, as ``MirrorSourceTask`` writes them. Partition, key, value, headers and timestamp stay
-as they are. Record batches are copied unopened where nothing needs their records
+the same. Record batches are copied unopened where nothing needs their records
 (``copy.batches``). With ``copy.batches: opened`` a record loses a timestamp of
 1970-01-01T00:00:00Z. Remote topics are created, and get partitions, when a run starts, and each
 ``refresh.topics.interval.seconds``: topics and partitions that have appeared are copied from their
@@ -15,15 +15,15 @@ made for it:
 
 - Records alone are copied. Offset syncs, and with them checkpoints, and the sync of configurations
   and ACLs are left to MirrorMaker.
-- A source consumer reads committed records only, unless ``source.consumer.isolation.level`` says
-  otherwise.
-- Bytes are bytes: converters are not asked. A worker without ``header.converter`` writes headers in
+- A source consumer reads committed records only, unless ``source.consumer.isolation.level`` is
+  set.
+- Bytes are copied without converters. A worker without ``header.converter`` writes headers in
   base64.
 - A poll takes ``records.per.transaction`` records, up to the end of their batch where batches stay
   unopened, or what comes in ``consumer.poll.timeout.ms``; it is the transaction where
   ``transaction.boundary`` is poll. With interval a transaction takes what comes in the interval,
-  with ``transaction.boundary.latency.ms`` up to ``records.per.transaction`` records, as long as the
-  promise lets it.
+  with ``transaction.boundary.latency.ms`` up to ``records.per.transaction`` records, within the
+  promise.
 - A source that has fewer records than were copied from it fails the task, and is not copied again
   from its beginning.
 
@@ -92,7 +92,7 @@ _LEFT = {
     "sync.topic.configs.enabled": "the sync of topic configurations",
     "sync.topic.acls.enabled": "the sync of topic ACLs",
 }
-"""What MirrorSourceConnector does besides; each is on unless it is switched off."""
+"""What MirrorSourceConnector does besides copying; each is on unless it is switched off."""
 _ONE_CLASS = {
     "topic.filter.class": "DefaultTopicFilter",
     "config.property.filter.class": "DefaultConfigPropertyFilter",
@@ -173,9 +173,9 @@ class TopicCopy(SourceConnector):
         copy.
         """
         source = source_clients.source_of(configs, self.context.target.timeout)
-        wanted = self._look(source, configs, first=True)
-        tasks = len(mirror_offsets.share(wanted.places, tasks_max.limit(configs)))
-        return Outlook(wanted.descriptions(), list(_notes(configs)), tasks)
+        planned = self._look(source, configs, first=True)
+        tasks = len(mirror_offsets.share(planned.places, tasks_max.limit(configs)))
+        return Outlook(planned.descriptions(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
         super().start(configs)
@@ -191,10 +191,10 @@ class TopicCopy(SourceConnector):
         servers = source_clients.java(configs, source_clients.ADMIN)["bootstrap.servers"]
         with source_clients.unreachable(alias, servers if first else None):
             source.cluster_id()
-        wanted = remote_topics.plan_remote_topics(
+        planned = remote_topics.plan_remote_topics(
             source, self.context.target, selection_of(configs)
         )
-        if not wanted.topics:
+        if not planned.topics:
             raise BadInput(
                 f"No topic to copy on the source cluster {alias}",
                 why=f"topics is {configs.get('topics', INCLUDED)}, "
@@ -202,7 +202,7 @@ class TopicCopy(SourceConnector):
                 next_step="Change the property topics, or create the topic first.",
                 code="no-topic",
             )
-        return wanted
+        return planned
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         return mirror_offsets.tasks(
@@ -210,7 +210,7 @@ class TopicCopy(SourceConnector):
         )
 
     def refresh_seconds(self, configs: Mapping[str, str]) -> float | None:
-        """As MirrorMaker has it."""
+        """Return the interval of MirrorMaker's property."""
         if configs.get(REFRESHES, "true").strip().lower() == "false":
             return None
         return float(configs.get(REFRESH, DEFAULT_REFRESH))
@@ -222,18 +222,18 @@ class TopicCopy(SourceConnector):
         besides.
         """
         source = source_clients.source_of(configs, self.context.target.timeout)
-        wanted = self._look(source, configs)
+        planned = self._look(source, configs)
         running = [mirror_offsets.decode(task[mirror_offsets.ASSIGNED]) for task in tasks]
-        shares = mirror_offsets.share_again(running, wanted.places, max_tasks)
+        shares = mirror_offsets.share_again(running, planned.places, max_tasks)
         if shares == running:
             return None
         with source_clients.unreachable(configs["source.cluster.alias"]):
-            remote_topics.prepare(source, self.context.target, wanted, configs)
-        before = {place for share in running for place in share}
+            remote_topics.prepare(source, self.context.target, planned, configs)
+        before = {partition for share in running for partition in share}
         before -= {
-            place
+            partition
             for task in tasks
-            for place in mirror_offsets.decode(task.get(mirror_offsets.ADDED, ""))
+            for partition in mirror_offsets.decode(task.get(mirror_offsets.ADDED, ""))
         }
         return mirror_offsets.tasks(configs, shares, before)
 
@@ -250,10 +250,12 @@ class TopicCopy(SourceConnector):
             source_clients.reset_given(configs),
             frozenset(mirror_offsets.decode(configs.get(mirror_offsets.ADDED, ""))),
         )
-        whole = stays_unopened(configs, source.consumer, exactly_once=share.delivery.exactly_once)
-        reader = BatchReader(source, puts_together(configs)) if whole else TopicReader(source)
+        unopened = stays_unopened(
+            configs, source.consumer, exactly_once=share.delivery.exactly_once
+        )
+        reader = BatchReader(source, puts_together(configs)) if unopened else TopicReader(source)
         kind, most = (
-            (UnopenedTopics, DEFAULT_UNOPENED) if whole else (CopiedTopics, DEFAULT_RECORDS)
+            (UnopenedTopics, DEFAULT_UNOPENED) if unopened else (CopiedTopics, DEFAULT_RECORDS)
         )
         return kind(
             reader,
@@ -318,13 +320,15 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _notes(configs: Mapping[str, str]) -> Iterator[str]:
-    """What is done otherwise than the configuration may lead to expect."""
-    theirs = configs.get("connector.class") in _THEIRS
-    left = [name for name in _LEFT if configs.get(name, str(theirs)).strip().lower() == "true"]
-    if left:
-        text = ", ".join(f"{_LEFT[name]} ({name})" for name in left)
+    """Yield the differences from what the configuration may lead the user to expect."""
+    is_mirror = configs.get("connector.class") in _THEIRS
+    left_out = [
+        name for name in _LEFT if configs.get(name, str(is_mirror)).strip().lower() == "true"
+    ]
+    if left_out:
+        text = ", ".join(f"{_LEFT[name]} ({name})" for name in left_out)
         yield f"Only records are copied; not done, unlike MirrorMaker: {text}."
-    if theirs and not any(
+    if is_mirror and not any(
         f"{prefix}isolation.level" in configs for prefix in source_clients.CONSUMER
     ):
         yield (
@@ -332,7 +336,7 @@ def _notes(configs: Mapping[str, str]) -> Iterator[str]:
             "the others."
         )
     missing = [name for name in CONVERTERS if name not in configs]
-    if theirs and missing:
+    if is_mirror and missing:
         verb = "is" if len(missing) == 1 else "are"
         text = f"{', '.join(missing)} {verb} not set"
         yield f"{text}: records are copied byte for byte; workers use their own default converters."

@@ -1,7 +1,7 @@
 """Source partitions and offsets as ``MirrorUtils`` wraps them: {"cluster", "partition", "topic"}
 and {"offset"}. Pure.
 
-An offset is the one that was copied last: whoever resumes begins behind it.
+An offset is that of the last copied record: a task resumes after it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 ASSIGNED, INDEX = "task.assigned.partitions", "task.index"
-"""What a task's configuration has besides the connector's."""
+"""The properties of a task's configuration besides the connector's."""
 ADDED = "task.added.partitions"
 """Those of the assigned partitions that have appeared during the run: they are copied from their
 beginning.
@@ -20,7 +20,7 @@ beginning.
 
 
 def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
-    """The source partition, its members in the order in which Java writes them."""
+    """Return the source partition, its members in the order in which Java writes them."""
     return {"cluster": alias, "partition": place.partition, "topic": place.topic}
 
 
@@ -29,14 +29,14 @@ def wrap_offset(offset: int) -> dict[str, int]:
 
 
 def next_offset(stored: Mapping[str, Any] | None) -> int | None:
-    """Where to resume behind ``stored``, None where nothing is."""
+    """Return the offset after ``stored``, None if there is none."""
     if stored is None or stored.get("offset") is None:
         return None
     return int(stored["offset"]) + 1
 
 
 def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]:
-    """``places`` among at most ``most`` tasks, in turn."""
+    """Return ``places`` among at most ``most`` tasks, in turn."""
     tasks = min(most, len(places))
     return [places[n::tasks] for n in range(tasks)]
 
@@ -48,15 +48,15 @@ def share_again(
     These keep what they have; what is new goes to the smallest shares. Only where fewer tasks are
     left, all is shared out anew.
     """
-    there, tasks = set(places), min(most, len(places))
+    existing, tasks = set(places), min(most, len(places))
     if tasks < len(running):
         return share(list(places), most)
-    shares = [[place for place in each if place in there] for each in running]
+    shares = [[partition for partition in each if partition in existing] for each in running]
     shares += [[] for _ in range(tasks - len(running))]
-    known = {place for each in shares for place in each}
-    for place in places:
-        if place not in known:
-            min(shares, key=len).append(place)
+    known = {partition for each in shares for partition in each}
+    for partition in places:
+        if partition not in known:
+            min(shares, key=len).append(partition)
     return shares
 
 
@@ -71,18 +71,22 @@ def tasks(
     made = []
     for number, places in enumerate(shares):
         config = {**configs, ASSIGNED: encode(places), INDEX: str(number)}
-        if added := [] if before is None else [place for place in places if place not in before]:
+        if (
+            added := []
+            if before is None
+            else [partition for partition in places if partition not in before]
+        ):
             config[ADDED] = encode(added)
         made.append(config)
     return made
 
 
 def encode(places: Sequence[TopicPartition]) -> str:
-    """The value of ``task.assigned.partitions``."""
+    """Return the value of ``task.assigned.partitions``."""
     return ",".join(map(str, places))
 
 
 def decode(text: str) -> list[TopicPartition]:
-    """The places in a ``task.assigned.partitions``."""
+    """Return the places in a ``task.assigned.partitions``."""
     parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
     return [TopicPartition(topic, int(partition)) for topic, _, partition in parts]

@@ -52,7 +52,7 @@ class RemoteTopics:
         ]
 
     def descriptions(self) -> list[str]:
-        """What ``prepare`` will do, a line for each topic."""
+        """Return the changes of ``prepare``, a line for each topic."""
         changes = [
             (f"create the topic {remote} with", topic)
             for remote, topic in sorted(self.missing.items())
@@ -70,8 +70,8 @@ class RemoteTopics:
 
 
 def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> RemoteTopics:
-    """What is copied and what has to be created for it. Raises ``Refused`` for a topic that would
-    be copied into itself.
+    """Return the topics to copy and the topics to create for them. Raises ``Refused`` for a topic
+    that would be copied into itself.
     """
     policy = selection.policy
     topics = source.partition_counts(
@@ -86,9 +86,11 @@ def plan_remote_topics(source: Kafka, target: Kafka, selection: Selection) -> Re
             next_step="Use DefaultReplicationPolicy.",
             code="copied-into-itself",
         )
-    there = those_that_exist(target, *map(policy.remote, topics))
-    missing = {policy.remote(t): t for t in topics if policy.remote(t) not in there}
-    sizes = target.partition_counts([policy.remote(t) for t in topics if policy.remote(t) in there])
+    existing = those_that_exist(target, *map(policy.remote, topics))
+    missing = {policy.remote(t): t for t in topics if policy.remote(t) not in existing}
+    sizes = target.partition_counts(
+        [policy.remote(t) for t in topics if policy.remote(t) in existing]
+    )
     short = {
         policy.remote(t): t
         for t, count in topics.items()
@@ -102,11 +104,11 @@ def prepare(source: Kafka, target: Kafka, wanted: RemoteTopics, config: Mapping[
     configs = _own_configs(
         source, list(wanted.missing.values()), config.get("config.properties.exclude")
     )
-    asked = config.get("replication.factor")
-    replicas = REPLICAS if asked is None else int(asked)
+    configured = config.get("replication.factor")
+    replicas = REPLICAS if configured is None else int(configured)
     for remote, topic in wanted.missing.items():
         target.create_topic(
-            remote, wanted.topics[topic], replicas, configs[topic], exactly=asked is not None
+            remote, wanted.topics[topic], replicas, configs[topic], exactly=configured is not None
         )
     if wanted.short:
         _grow(target, {remote: wanted.topics[topic] for remote, topic in wanted.short.items()})
@@ -115,16 +117,16 @@ def prepare(source: Kafka, target: Kafka, wanted: RemoteTopics, config: Mapping[
 def _own_configs(
     source: Kafka, topics: list[str], exclude: str | None
 ) -> dict[str, dict[str, str]]:
-    """What is set on each topic itself, and not by its brokers or by nobody."""
+    """Return the configuration that is set on each topic itself, without defaults."""
     from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 
     if not topics:
         return {}
     unwanted = pattern(PROPERTIES_EXCLUDE if exclude is None else exclude)
-    asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     found: dict[str, dict[str, str]] = {}
     for resource, future in source.admin.describe_configs(
-        asked, request_timeout=source.timeout
+        resources, request_timeout=source.timeout
     ).items():
         entries: Mapping[str, Any] = source.ask("describe topics", future.result)
         found[resource.name] = {
@@ -140,9 +142,9 @@ def _own_configs(
 def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
     from confluent_kafka.admin import NewPartitions
 
-    asked = [NewPartitions(topic, count) for topic, count in sizes.items()]
+    requests = [NewPartitions(topic, count) for topic, count in sizes.items()]
     for topic, future in target.admin.create_partitions(
-        asked, request_timeout=target.timeout
+        requests, request_timeout=target.timeout
     ).items():
         try:
             target.ask(f"create partitions of {topic}", future.result)
@@ -163,7 +165,7 @@ def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
 
 
 def _led(target: Kafka, topic: str) -> int:
-    """How many partitions of ``topic`` have a leader."""
+    """Return the number of partitions of ``topic`` that have a leader."""
     found = target.ask(
         f"describe the topic {topic}", lambda: target.admin.list_topics(topic, target.timeout)
     )

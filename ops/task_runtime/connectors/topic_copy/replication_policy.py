@@ -32,8 +32,8 @@ _POLICIES = {
 
 
 def pattern(text: str) -> re.Pattern[str] | None:
-    """Names and regular expressions with commas between them, as one; None for none. Raises
-    ``BadInput``.
+    """Return names and regular expressions, separated by commas, as one expression; None if there
+    are none. Raises ``BadInput``.
     """
     fields = [field.strip() for field in text.split(",") if field.strip()]
     if not fields:
@@ -46,8 +46,8 @@ def pattern(text: str) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True)
 class ReplicationPolicy:
-    """What a topic is called on the target cluster; ``renames`` is DefaultReplicationPolicy, else
-    it is Identity's.
+    """The names of topics on the target cluster; with ``renames`` those of
+    DefaultReplicationPolicy, else of IdentityReplicationPolicy.
     """
 
     source: str
@@ -56,11 +56,11 @@ class ReplicationPolicy:
     renames: bool = True
 
     def remote(self, topic: str) -> str:
-        """The name that the source's ``topic`` has on the target."""
+        """Return the name that the source's ``topic`` has on the target."""
         return f"{self.source}{self.separator}{topic}" if self._marked(topic) else topic
 
     def source_of(self, topic: str) -> str | None:
-        """The alias of the cluster that ``topic`` was copied from, None where its name says of
+        """Return the alias of the cluster that ``topic`` was copied from, None if its name has
         none.
         """
         if not self._marked(topic):
@@ -71,26 +71,26 @@ class ReplicationPolicy:
         return parts[0] if len(parts) > 1 else None
 
     def upstream(self, topic: str) -> str | None:
-        """What ``topic`` was called where it was copied from."""
+        """Return the name of ``topic`` on the cluster that it was copied from."""
         if not self._marked(topic):
             return topic
         source = self.source_of(topic)
         return None if source is None else topic[len(source) + len(self.separator) :]
 
     def original(self, topic: str) -> str:
-        """What ``topic`` was called on the first cluster of all."""
+        """Return the name of ``topic`` on the first cluster of a chain of copies."""
         upstream = self.upstream(topic)
         return topic if upstream is None or upstream == topic else self.original(upstream)
 
     def is_cycle(self, topic: str) -> bool:
-        """Whether ``topic`` has come from the target cluster."""
+        """Return whether ``topic`` was copied from the target cluster."""
         source, upstream = self.source_of(topic), self.upstream(topic)
         if source is None or source == self.target:
             return source is not None
         return upstream is not None and upstream != topic and self.is_cycle(upstream)
 
     def is_internal(self, topic: str) -> bool:
-        """Whether it is a topic of Kafka's, Connect's or MirrorMaker's own."""
+        """Return whether it is an internal topic of Kafka, Connect or MirrorMaker."""
         ends = (f"{self.separator}internal", ".internal", "-internal")
         return topic.startswith(("__", ".")) or topic.endswith(ends)
 
@@ -122,7 +122,7 @@ def _matches(wanted: re.Pattern[str] | None, topic: str) -> bool:
 
 
 def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
-    """The policy that ``config`` names. Raises ``BadInput`` for a class of somebody's own."""
+    """Return the policy that ``config`` names. Raises ``BadInput`` for other classes."""
     name = config.get("replication.policy.class", "DefaultReplicationPolicy")
     if name not in _POLICIES:
         raise BadInput(
@@ -138,7 +138,7 @@ def policy_of(config: Mapping[str, str]) -> ReplicationPolicy:
 
 
 def selection_of(config: Mapping[str, str]) -> Selection:
-    """The topics that ``config`` asks for. Raises ``BadInput``."""
+    """Return the topics that ``config`` asks for. Raises ``BadInput``."""
     return Selection(
         policy_of(config),
         pattern(config.get("topics", INCLUDED)),

@@ -56,7 +56,7 @@ target's brokers to say.
 
 @dataclass(frozen=True)
 class TransactionLimits:
-    """How much one transaction holds whose boundary is a poll: ``records``, or what comes in
+    """The size of a transaction whose boundary is a poll: ``records``, or what is read in
     ``seconds``.
     """
 
@@ -65,7 +65,7 @@ class TransactionLimits:
 
 
 class SourceReader(Protocol):
-    """What reads the source: ``source_reader.Reader``."""
+    """The reader of the source: ``source_reader.Reader``."""
 
     @property
     def opened(self) -> bool: ...
@@ -82,9 +82,8 @@ class SourceReader(Protocol):
 
 @dataclass(eq=False)
 class CopiedTopics:
-    """What is copied from ``places`` of the source, each a source partition of ``connector``, to
-    the topics that ``policy`` names. Raises ``ConnectctlError`` where one of those is the offsets
-    topic.
+    """The copy of ``places`` of the source, each a source partition of ``connector``, to the topics
+    that ``policy`` names. Raises ``ConnectctlError`` if one of these is the offsets topic.
     """
 
     reader: SourceReader
@@ -119,21 +118,28 @@ class CopiedTopics:
         self._go_on({})
 
     def _go_on(self, reached: Mapping[TopicPartition, int | None]) -> None:
-        """Nothing is in hand, and ``reached`` is where each partition resumes."""
+        """Drop uncommitted records; each partition resumes at ``reached``."""
         self._reached, self._count = dict(reached), 0
         self._taken: dict[TopicPartition, int] = {}
 
     def _ahead(self) -> dict[TopicPartition, int | None]:
-        """Where each partition resumes once what is in hand is committed."""
-        return self._reached | {place: last + 1 for place, last in self._taken.items()}
+        """Return the position of each partition after the records that are not committed yet."""
+        return self._reached | {partition: last + 1 for partition, last in self._taken.items()}
 
     def resume(self, stored: StoredOffsets) -> None:
         """Read on where all that was given is committed; else begin at what is."""
         offsets = TaskOffsets(self.connector, stored)
-        partitions = {place: wrap_partition(self.policy.source, place) for place in self.places}
-        self._keys = {place: offsets.key(partition) for place, partition in partitions.items()}
+        partitions = {
+            topic_partition: wrap_partition(self.policy.source, topic_partition)
+            for topic_partition in self.places
+        }
+        self._keys = {
+            topic_partition: offsets.key(partition)
+            for topic_partition, partition in partitions.items()
+        }
         begin = {
-            place: next_offset(offsets.offset(partition)) for place, partition in partitions.items()
+            topic_partition: next_offset(offsets.offset(partition))
+            for topic_partition, partition in partitions.items()
         }
         if self.reader.opened and begin == self._ahead():
             self._go_on(begin)
@@ -146,10 +152,10 @@ class CopiedTopics:
             self._report_lost(lost)
         # That a partition without an offset begins at its end is committed at once: the next lease
         # would begin later.
-        self._taken = {place: start - 1 for place, start in latest.items()}
+        self._taken = {topic_partition: start - 1 for topic_partition, start in latest.items()}
 
     def _report_lost(self, lost: LostRange) -> None:
-        """Count what the source has lost, once: the transaction behind which it is settled may
+        """Count the records that the source has lost, once: the transaction that settles it may
         fail.
         """
         if lost not in self._reported:
@@ -158,7 +164,7 @@ class CopiedTopics:
             self.stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
 
     def next_batch(self) -> TransactionBatch | None:
-        """The next batch, and the end of the transaction where that has come."""
+        """Return the next batch, and the end of the transaction where that has come."""
         if self._latency is not None:
             self._latency.ready(time.monotonic())
         if self._taken and not self._count:
@@ -185,8 +191,8 @@ class CopiedTopics:
         )
 
     def _due(self, *, busy: bool) -> bool:
-        """Whether the transaction ends here. One whose boundary is a poll ends with the source,
-        too: more may never come.
+        """Return whether the transaction ends here. One whose boundary is a poll also ends with the
+        source, because no more records may follow.
         """
         now = time.monotonic()
         if self._timed:
@@ -199,26 +205,28 @@ class CopiedTopics:
         return full or self._size.took >= self.pace.seconds or not busy or not self.reader.behind
 
     def _is_late(self, now: float) -> bool:
-        """Whether the end cannot wait for another batch, which may take as long as a read waits."""
+        """Return whether the end cannot wait for another batch, which may take as long as a read
+        waits.
+        """
         return self._latency is not None and self._latency.is_due(now + WAIT)
 
     @property
     def _timed(self) -> bool:
-        """Whether transactions, or flushes of offsets, come with the clock alone."""
+        """Return whether transactions, or flushes of offsets, depend on time alone."""
         return self.delivery.boundary is Boundary.INTERVAL or not self.delivery.exactly_once
 
     def _offsets(self) -> dict[bytes, bytes | None]:
         return {
-            self._keys[place]: connect_json(wrap_offset(last)).encode()
-            for place, last in self._taken.items()
+            self._keys[partition]: connect_json(wrap_offset(last)).encode()
+            for partition, last in self._taken.items()
         }
 
     def final_batch(self) -> TransactionBatch | None:
-        """The end of what is open: it may end anywhere."""
+        """Return the end of what is open: it may end anywhere."""
         return TransactionBatch(offsets=self._offsets()) if self._taken else None
 
     def committed(self, batch: TransactionBatch) -> None:
-        """Resume behind what was given."""
+        """Resume after the batch."""
         if self._count:
             self._size.committed(self._count)
         if self._latency is not None:
@@ -269,20 +277,20 @@ def _named(source: str, batches: Sequence[TopicBatch], number: int) -> str:
 
 def record_name(source: str, topic: str, partition: int, offset: int) -> str:
     """Which record of the source cluster lies there."""
-    place = connect_json(wrap_partition(source, TopicPartition(topic, partition)))
-    return f"The record of {place} at {connect_json(wrap_offset(offset))}"
+    wrapped = connect_json(wrap_partition(source, TopicPartition(topic, partition)))
+    return f"The record of {wrapped} at {connect_json(wrap_offset(offset))}"
 
 
 def puts_together(configs: Mapping[str, str]) -> bool:
-    """Whether small batches in a row become one: where ``copy.batches`` leaves it open."""
+    """Return whether consecutive small batches become one: with the default of ``copy.batches``."""
     return configs.get(WAY, AUTO).strip().lower() == AUTO
 
 
 def stays_unopened(
     configs: Mapping[str, str], consumer: Mapping[str, Any], *, exactly_once: bool
 ) -> bool:
-    """Whether batches are copied unopened: where ``copy.batches`` leaves it open, as the clients
-    allow it.
+    """Return whether batches are copied unopened: with the default of ``copy.batches``, if the
+    clients' configuration allows it.
 
     ``consumer`` are librdkafka's properties for the source. Only a transactional producer writes
     whole batches.
@@ -291,8 +299,8 @@ def stays_unopened(
     if way != AUTO or not exactly_once:
         return way == UNOPENED
     try:
-        given = arguments(consumer)
+        configured = arguments(consumer)
     except BadInput:
         return False
     # Kerberos needs a library that is not everywhere where librdkafka's is.
-    return given.get("sasl_mechanism") != "GSSAPI"
+    return configured.get("sasl_mechanism") != "GSSAPI"

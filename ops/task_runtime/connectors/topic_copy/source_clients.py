@@ -41,13 +41,15 @@ _RENAMED = {
 _OF_THE_CONNECTOR = {"consumer.poll.timeout.ms", "admin.timeout.ms"}
 """MirrorMaker's own properties, which only look like a client's."""
 _WITHOUT_EFFECT = {"enable.auto.commit", "group.id", "key.deserializer", "value.deserializer"}
-"""What has none in MirrorMaker either: no group is joined and nothing is committed to one."""
+"""Properties without an effect in MirrorMaker, too: no group is joined and nothing is committed to
+one.
+"""
 
 
 def java(config: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]:
-    """A source client's properties by Java's names."""
-    given = {k.removeprefix(CLUSTER): v for k, v in config.items() if k.startswith(CLUSTER)}
-    found = {k: v for k, v in given.items() if k.startswith(_CONNECTING)}
+    """Return a source client's properties by Java's names."""
+    clusters = {k.removeprefix(CLUSTER): v for k, v in config.items() if k.startswith(CLUSTER)}
+    found = {k: v for k, v in clusters.items() if k.startswith(_CONNECTING)}
     for prefix in prefixes:
         found |= {
             k.removeprefix(prefix): v
@@ -58,55 +60,55 @@ def java(config: Mapping[str, str], prefixes: tuple[str, str]) -> dict[str, str]
 
 
 def client(config: Mapping[str, str], prefixes: tuple[str, str] = ADMIN) -> dict[str, Any]:
-    """A source client's properties by librdkafka's names; what has no equal is left out, and told
-    by ``unknown``.
+    """Return a source client's properties by librdkafka's names; properties without an equivalent
+    are left out, and returned by ``unknown``.
     """
-    given = java(config, prefixes)
+    javas = java(config, prefixes)
     found: dict[str, Any] = {
-        k: v for k, v in given.items() if k in _SAME or k == "bootstrap.servers"
+        k: v for k, v in javas.items() if k in _SAME or k == "bootstrap.servers"
     }
-    found |= {_RENAMED[k]: v for k, v in given.items() if k in _RENAMED}
+    found |= {_RENAMED[k]: v for k, v in javas.items() if k in _RENAMED}
     if prefixes == ADMIN:
         found = {k: v for k, v in found.items() if "fetch" not in k and k not in _OF_CONSUMERS}
-    return found | from_java(given)
+    return found | from_java(javas)
 
 
 def isolation(config: Mapping[str, str]) -> str:
-    """``isolation.level`` of the source consumer: read_committed where nothing is given, unlike a
-    Java consumer's.
+    """Return ``isolation.level`` of the source consumer: read_committed where nothing is given,
+    unlike a Java consumer's.
     """
     return java(config, CONSUMER).get(ISOLATION, "read_committed").lower()
 
 
 def reset(config: Mapping[str, str]) -> str:
-    """``auto.offset.reset`` of the source consumer: earliest where nothing is given, as MirrorMaker
-    has it.
+    """Return ``auto.offset.reset`` of the source consumer: earliest where nothing is given, as
+    MirrorMaker has it.
     """
     return java(config, CONSUMER).get(RESET, "earliest").lower()
 
 
 def reset_given(config: Mapping[str, str]) -> bool:
-    """Whether a person has said what becomes of a partition whose committed offset its source has
-    lost.
+    """Return whether the user has configured the reset of a partition whose source has lost the
+    committed offset.
     """
     return RESET in java(config, CONSUMER)
 
 
 def problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What cannot be run here, by property."""
-    level, start, given = isolation(config), reset(config), java(config, CONSUMER)
+    """Yield the errors of the configuration, by property."""
+    level, start, javas = isolation(config), reset(config), java(config, CONSUMER)
     if level not in ("read_committed", "read_uncommitted"):
         yield "source.consumer.isolation.level", f"Invalid isolation level {level}"
     if start not in ("earliest", "latest", "none"):
         yield "source.consumer.auto.offset.reset", f"auto.offset.reset={start} is not supported"
     for store in ("keystore", "truststore"):
-        if f"ssl.{store}.location" in given and given.get(f"ssl.{store}.type", "").upper() != "PEM":
+        if f"ssl.{store}.location" in javas and javas.get(f"ssl.{store}.type", "").upper() != "PEM":
             text = f"A Java {store} is not supported for the source cluster; configure it as PEM"
             yield f"{CLUSTER}ssl.{store}.location", text
 
 
 def unknown(config: Mapping[str, str]) -> list[str]:
-    """The names of source client properties that have no equal here, and are ignored."""
+    """Return the names of source client properties that have no equal here, and are ignored."""
     known = _SAME | _RENAMED.keys() | _WITHOUT_EFFECT
     found = {
         prefix + name
@@ -123,8 +125,8 @@ def unknown(config: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
-    """Says of what fails that it is the source cluster ``alias``; ``first``: asked for the first
-    time, at these servers.
+    """Raise errors as those of the source cluster ``alias``; with ``first`` it is the first
+    request, at these servers.
     """
     try:
         with nullcontext() if first is None else first_contact(first):
@@ -138,7 +140,9 @@ def unreachable(alias: str, first: str | None = None) -> Iterator[None]:
 
 
 def partition_gone(alias: str, topic: str) -> ConnectctlError:
-    """The error for a topic, or a partition as TOPIC-N, that the source does not have any more."""
+    """Return the error for a topic, or a partition as TOPIC-N, that the source does not have any
+    more.
+    """
     return ConnectctlError(
         f"{topic} no longer exists on the source cluster {alias}",
         why="it was deleted, or recreated with fewer partitions",

@@ -33,16 +33,16 @@ MOST, FEW = 10_000, 100
 """Records of a batch at most, and of the first one, while their size is unknown."""
 BATCH_BYTES = 8 << 20
 POLL = 1.0
-"""Seconds between two looks at whether brokers that were lost are back."""
+"""Seconds between checks whether lost brokers are back."""
 DEFAULTS = {
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 16_384,
-    # A full queue is looked at again after a moment, and not after librdkafka's second, in which it
+    # A full queue is checked again after a moment, and not after librdkafka's second, in which it
     # would run dry.
     "fetch.queue.backoff.ms": 10,
     "fetch.wait.max.ms": 100,
 }
-"""What a copy's consumer has, unless it is given: 32 MB of records that are read ahead."""
+"""The defaults of a copy's consumer: it reads 32 MB of records ahead."""
 _GONE = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
 _PASSING = {"_ALL_BROKERS_DOWN", "_TRANSPORT", "GROUP_AUTHORIZATION_FAILED"}
 
@@ -74,18 +74,18 @@ class TopicReader:
         self._looked = 0.0
         self._size = FEW
         self.lost: list[LostRange] = []
-        """What the source had lost when it began last."""
+        """The ranges that the source had lost at the last beginning."""
 
     @property
     def opened(self) -> bool:
         return self._consumer is not None
 
     def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-        """Begin at these offsets; where one is None, as auto.offset.reset says. Gives where
-        ``latest`` was to begin.
+        """Begin at these offsets; at one that is None as auto.offset.reset is. Return the offsets
+        at which ``latest`` begins.
 
-        Raises ``ConnectctlError`` for a partition that is gone, or has fewer records than were
-        copied from it.
+        Raises ``ConnectctlError`` for a partition that does not exist any more, or has fewer
+        records than were copied from it.
         """
         from confluent_kafka import Consumer
 
@@ -93,14 +93,14 @@ class TopicReader:
         kafka = self._kafka = Kafka(self._source.admin, timeout=self._source.timeout)
         starts = starts_of(self._source, kafka, begin)
         if self._consumer is None:
-            whole = kafka.properties() | DEFAULTS | dict(self._source.consumer) | self._ours()
-            self._consumer = kafka.ask("open a consumer", lambda: Consumer(whole))
-        self._next = {place: start.offset for place, start in starts.items()}
+            properties = kafka.properties() | DEFAULTS | dict(self._source.consumer) | self._ours()
+            self._consumer = kafka.ask("open a consumer", lambda: Consumer(properties))
+        self._next = {partition: start.offset for partition, start in starts.items()}
         self.lost = [start.lost for start in starts.values() if start.lost is not None]
         self._at_end, self._lost = set(), None
-        wanted = positions_at(self._next)
-        self._asked(lambda: self._consumer.assign(wanted))
-        return {place: start.offset for place, start in starts.items() if start.leaves_out}
+        assigned = positions_at(self._next)
+        self._asked(lambda: self._consumer.assign(assigned))
+        return {partition: start.offset for partition, start in starts.items() if start.leaves_out}
 
     def _ours(self) -> dict[str, Any]:
         return {
@@ -108,15 +108,15 @@ class TopicReader:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": self._source.isolation,
-            # Where it begins is said each time. A place that its leader does not have is looked at
-            # again, never reset: a log that lost its end is not one to be read from its beginning.
+            # Each assignment has its offsets. One that the leader does not have is checked, never
+            # reset: a log that lost its end must not be read from its beginning.
             "auto.offset.reset": "error",
             "error_cb": self._on_error,
         }
 
     def _out_of_range(self, place: TopicPartition) -> ConnectctlError:
-        """The log begins behind it, or ends before it: ``begin`` tells which, as the settings
-        say.
+        """Return the error of a log that begins after the offset or ends before it, by ``begin``
+        and the settings.
         """
         if self._source.reset == "none":
             return unset(self._source.alias, str(place))
@@ -124,7 +124,7 @@ class TopicReader:
         return Unreachable(UNREADABLE.format(self._source.alias), why=why)
 
     def read(self, most: int) -> list[TopicBatch]:
-        """The next records, ``most`` of them; none where there are none for now.
+        """Return the next records, ``most`` of them; none where there are none for now.
 
         Raises ``ConnectctlError``, after which it has to begin again.
         """
@@ -132,12 +132,12 @@ class TopicReader:
         good = [m for m in batch if m.error() is None]
         found = _by_topic(good)
         for each in found:
-            behind = {
+            remaining = {
                 TopicPartition(each.topic, partition): last + 1
                 for partition, last in each.last.items()
             }
-            self._next.update(behind)
-            self._at_end.difference_update(behind)
+            self._next.update(remaining)
+            self._at_end.difference_update(remaining)
         if good:
             self._lost = None
             self._size = max(1, min(MOST, BATCH_BYTES * len(good) // max(sum(map(len, good)), 1)))
@@ -153,7 +153,7 @@ class TopicReader:
         return found
 
     def _asked(self, call: Callable[[], Any]) -> Any:
-        """What the consumer gives; one that fails is let go of."""
+        """Return the consumer's result; close a consumer that fails."""
         assert self._kafka is not None
         try:
             with unreachable(self._source.alias):
@@ -166,26 +166,28 @@ class TopicReader:
         from confluent_kafka import KafkaError
 
         assert self._kafka is not None
-        error, place = event.error(), TopicPartition(event.topic(), event.partition())
+        error, partition = event.error(), TopicPartition(event.topic(), event.partition())
         if error.code() == KafkaError._PARTITION_EOF:
-            if place in self._next and event.offset() >= self._next[place]:
-                # Markers and aborted records, which nobody is given, are behind it by now.
-                self._next[place] = event.offset()
-                self._at_end.add(place)
+            if partition in self._next and event.offset() >= self._next[partition]:
+                # Markers and aborted records, which consumers do not return, were passed.
+                self._next[partition] = event.offset()
+                self._at_end.add(partition)
         elif error.name() in _GONE:
-            what = f"partition {place}" if place.partition >= 0 else f"topic {place.topic}"
+            what = (
+                f"partition {partition}" if partition.partition >= 0 else f"topic {partition.topic}"
+            )
             raise partition_gone(self._source.alias, what)
         elif error.name() == "_AUTO_OFFSET_RESET":
-            raise self._out_of_range(place)
+            raise self._out_of_range(partition)
         elif not error.retriable() and error.name() not in _PASSING:
-            raise self._kafka.failure(error, f"read {place.topic or 'topics'}")
+            raise self._kafka.failure(error, f"read {partition.topic or 'topics'}")
 
     def _on_error(self, error: Any) -> None:
         if error.name() == "_ALL_BROKERS_DOWN" and self._lost is None:
             self._lost = time.monotonic(), error.str()
 
     def _look_for_brokers(self, since: float, words: str) -> None:
-        """Whether a broker is back: where nothing new comes, no record would tell."""
+        """Check whether a broker is back, because without new records no record shows it."""
         from confluent_kafka import KafkaException
 
         now = time.monotonic()
@@ -202,8 +204,8 @@ class TopicReader:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be: it does not read, an end was not reached yet,
-        or no broker answers.
+        """Return whether there may be more to read: it does not read, an end was not reached yet,
+        or no broker responds.
         """
         return (
             self._consumer is None or len(self._at_end) < len(self._next) or self._lost is not None
@@ -211,15 +213,15 @@ class TopicReader:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets there are to read as far as is known, those of markers and aborted
-        records included.
+        """Return the number of offsets to read, as far as the ends are known, with markers and
+        aborted records.
         """
         if self._consumer is None:
             return None
         total = 0
-        for place, at in self._next.items():
-            if place not in self._at_end:
-                known = self._consumer.get_watermark_offsets(*positions([place]), cached=True)
+        for partition, at in self._next.items():
+            if partition not in self._at_end:
+                known = self._consumer.get_watermark_offsets(*positions([partition]), cached=True)
                 end = offset_of(known[1]) if known else None
                 if end is None:
                     return None
@@ -236,11 +238,11 @@ class TopicReader:
 
 
 def _by_topic(messages: list[Any]) -> list[TopicBatch]:
-    """The messages by topic, each partition's in their order."""
+    """Return the messages by topic, each partition's in their order."""
     found: dict[str, list[Any]] = {}
     for message in messages:
         found.setdefault(message.topic(), []).append(message)
     return [
-        TopicBatch(topic, some, {m.partition(): m.offset() for m in some})
-        for topic, some in found.items()
+        TopicBatch(topic, records, {m.partition(): m.offset() for m in records})
+        for topic, records in found.items()
     ]

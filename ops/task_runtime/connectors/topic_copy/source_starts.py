@@ -1,5 +1,5 @@
-"""Where partitions of the source are read from: behind what is committed, and what the source has
-lost of that.
+"""The offsets at which partitions of the source are read: after the committed ones, and the ranges
+that the source has lost.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ RESET_PROPERTY = "source.consumer.auto.offset.reset"
 class SourceCluster:
     """The source cluster ``alias``. ``consumer`` and ``admin`` are librdkafka's properties of its
     clients, ``isolation`` and ``reset`` are isolation.level and auto.offset.reset, ``reset_given``
-    whether a person has set that one; ``timeout`` is in seconds, for each request. ``added`` are
-    partitions that have appeared while the copy runs: they begin at their beginning, whatever
-    ``reset`` says.
+    is true if the user has set the latter; ``timeout`` is in seconds, for each request. ``added``
+    are partitions that have appeared while the copy runs: they begin at their beginning, whatever
+    ``reset`` is.
     """
 
     alias: str
@@ -66,14 +66,14 @@ class LostRange:
 
     @property
     def count(self) -> int:
-        """How many offsets it has: as many records at most."""
+        """Return the number of its offsets, which is the maximum number of its records."""
         return self.last - self.first + 1
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a partition is read from. ``latest``: its end, because auto.offset.reset says so;
-    ``lost``: what is left out.
+    """The first offset to read of a partition. ``latest``: it is the end, because of
+    auto.offset.reset; ``lost`` is the range that is left out.
     """
 
     offset: int
@@ -82,39 +82,39 @@ class Start:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether it is to be committed at once: a later beginning would be another one."""
+        """Return whether it must be committed at once, because a later beginning would differ."""
         return self.latest or self.lost is not None
 
 
 def starts_of(
     source: SourceCluster, kafka: Kafka, begin: Mapping[TopicPartition, int | None]
 ) -> dict[TopicPartition, Start]:
-    """Where to begin for these offsets, each behind a committed one, None for no such.
+    """Return the first offsets for these offsets, each after a committed one, None without one.
 
-    Raises ``ConnectctlError`` for a partition that is gone, that has fewer records than were copied
-    from it, or that has deleted some before they were copied, unless a person has said what to do
-    then.
+    Raises ``ConnectctlError`` for a partition that does not exist any more, that has fewer records
+    than were copied from it, or that has deleted some before they were copied, unless
+    auto.offset.reset is configured.
     """
     topics = sorted({topic for topic, _ in begin})
     # Of whole topics, of which other tasks of the process have other partitions.
     key = ("extents", repr(sorted(source.admin.items(), key=str)), *topics)
     with unreachable(source.alias):
         found = coalesced(key, lambda: kafka.extents(topics))
-    for place in begin:
-        if place.topic not in found:
-            raise partition_gone(source.alias, f"topic {place.topic}")
-        if place.partition not in found[place.topic]:
-            raise partition_gone(source.alias, f"partition {place}")
+    for partition in begin:
+        if partition.topic not in found:
+            raise partition_gone(source.alias, f"topic {partition.topic}")
+        if partition.partition not in found[partition.topic]:
+            raise partition_gone(source.alias, f"partition {partition}")
     return {
-        place: start_of(source, place, at, found[place.topic][place.partition])
-        for place, at in begin.items()
+        partition: start_of(source, partition, at, found[partition.topic][partition.partition])
+        for partition, at in begin.items()
     }
 
 
 def start_of(
     source: SourceCluster, place: TopicPartition, at: int | None, extent: OffsetRange
 ) -> Start:
-    """Where to begin in a partition with this ``extent``; see ``starts_of``."""
+    """Return the first offset of a partition with this ``extent``; see ``starts_of``."""
     if at is not None and at > extent.end:
         raise ConnectctlError(
             f"{place} of {source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
@@ -143,7 +143,7 @@ def start_of(
 
 
 def unset(alias: str, what: str) -> ConnectctlError:
-    """The error for a partition without a committed offset, where auto.offset.reset=none."""
+    """Return the error for a partition without a committed offset, where auto.offset.reset=none."""
     return ConnectctlError(
         f"{what} of {alias} has no start offset",
         why="no committed offset is within the log, and auto.offset.reset=none",

@@ -28,7 +28,7 @@ def driver(fake: FakeKubectl, **told: Any) -> Strimzi:
         "kubectl": str(fake.path),
         "pause": 0.01,
         "roll_timeout": 60.0,
-        "tell": print,
+        "instruct": print,
     }
     return Strimzi("connect", Commands(60.0), **(given | told))
 
@@ -94,7 +94,7 @@ def test_a_roll_that_was_over_before_it_was_waited_for_is_not_asked_for_again(
 
 def test_without_leave_to_apply_a_person_asks_for_the_roll(kubectl: FakeKubectl) -> None:
     heard: list[str] = []
-    assert driver(kubectl, apply=False, tell=heard.append).restart(WORKER) == "requested"
+    assert driver(kubectl, apply=False, instruct=heard.append).restart(WORKER) == "requested"
     assert (
         "annotate strimzipodsets.core.strimzi.io/connect-connect "
         "strimzi.io/manual-rolling-update=true" in heard[0]
@@ -114,7 +114,7 @@ def test_a_patch_for_git_is_told_and_waited_for(kubectl: FakeKubectl) -> None:
     def tell(text: str) -> None:
         heard.append(text)
 
-    found = driver(kubectl, apply=False, tell=tell, roll_timeout=0.05)
+    found = driver(kubectl, apply=False, instruct=tell, roll_timeout=0.05)
     found.change(WORKER, KEY, "preparing")
     patch = yaml.safe_load(heard[0].partition("\n")[2])
     assert patch["metadata"] == {"name": "connect", "namespace": "kafka"}
@@ -200,7 +200,7 @@ def test_a_kubectl_that_prints_something_else_is_told(tmp_path: Path, said: str)
 def test_kubectl_may_have_options_of_its_own(tmp_path: Path) -> None:
     kubectl = FakeKubectl.made(tmp_path)
     words = Strimzi(
-        "connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, tell=print
+        "connect", Commands(60.0), kubectl=f"env A=b {kubectl.path}", pause=0.01, instruct=print
     )
     assert words.configured(WORKER, "offset.flush.interval.ms") == ConfiguredValue(
         "1000", "KafkaConnect connect"

@@ -43,9 +43,9 @@ def marker(offset: int) -> bytes:
 
 
 def answer(records: bytes, code: int = 0, first: int = 0) -> bytes:
-    top = headers._TOP.pack(0, 0, 0, 1) + struct.pack(">h", 1) + b"t" + struct.pack(">i", 1)
+    top = struct.pack(">ihii", 0, 0, 0, 1) + struct.pack(">h", 1) + b"t" + struct.pack(">i", 1)
     part = (
-        headers._PART.pack(0, code, 99, 99, first, -1)
+        struct.pack(">ihqqqi", 0, code, 99, 99, first, -1)
         + struct.pack(">i", -1)
         + struct.pack(">i", len(records))
     )

@@ -139,7 +139,7 @@ def test_a_worker_that_never_has_its_resources_is_named_as_what_may_be_none(
     with pytest.raises(
         ConnectctlError, match="is still starting, or the address is not a worker's"
     ) as caught:
-        connect(worker.url, timeout=0.5).get("/connectors/a")
+        connect(worker.url, timeout=2).get("/connectors/a")
     assert caught.value.code == "starting"
 
 

@@ -88,6 +88,8 @@ class Consumer:
         found, self._messages = list(self._messages), deque()
         return found
 
+    def pause(self, places: Any) -> None: ...
+
     def close(self) -> None: ...
 
 

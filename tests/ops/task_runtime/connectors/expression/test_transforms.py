@@ -266,3 +266,30 @@ def test_a_configuration_that_does_not_fit_is_refused_in_one_line(
     found = problems(kind, configs)
     assert any(message in each for each in found), found
     assert not any("\n" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    ("configs", "part", "sent"),
+    [
+        ({"value": "value.str.strip()"}, "value", {"value": b"\xff "}),
+        ({"key": "value.str.slice(0, 2)"}, "value", {"value": b"\xff "}),
+        ({"key": "key.str.upper()"}, "key", {"value": b"v", "key": b"k\xff"}),
+        (JSON | {"field.k": "key"}, "key", {"value": b"{}", "key": b"k\xff"}),
+        (JSON | {"key": "a"}, "value", {"value": b'{"a": "\xff"}'}),
+    ],
+)
+def test_map_fails_for_bytes_that_are_not_text_instead_of_changing_them(
+    configs: dict[str, str], part: str, sent: dict[str, Any]
+) -> None:
+    value = sent.pop("value")
+    with pytest.raises(ConnectctlError, match=f"Could not read the {part} of in-0@0"):
+        made(Map, configs, value, **sent)
+
+
+def test_bytes_that_are_not_text_stay_where_no_expression_reads_or_writes_them() -> None:
+    (found,) = made(Map, {"key": "topic"}, b"\xff")
+    assert (found.value, found.key) == (b"\xff", b"in")
+    (kept,) = made(Filter, {"condition": "value.str.len() == 2"}, b"\xffa", key=b"\xfe")
+    assert (kept.value, kept.key) == (b"\xffa", b"\xfe")
+    (routed,) = made(Route, {"route": "'out-' + value.str.slice(0, 1)"}, b"a\xff")
+    assert (routed.value, routed.topic) == (b"a\xff", "out-a")
