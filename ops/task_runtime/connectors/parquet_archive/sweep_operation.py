@@ -40,6 +40,7 @@ class Sweep(Operation[ArchiveLocation, SweepAccess]):
     """Removes files of an archive that its manifest does not name."""
 
     name = OPERATION
+    view = "sweep.SweepView"
     command = "run JOB --sweep"
     steps = (RemoveOrphans,)
     irreversible = "the files are deleted"
