@@ -20,7 +20,6 @@ from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.task_runtime.job import environment
-from connectctl.ops.task_runtime.job.generation import Leader, read_config_topic
 from fakes.endedtasks import without_spark
 from fakes.kafkareads import connect_group
 from fakes.rollingworld import FakeWorker, RollingWorld
@@ -268,11 +267,6 @@ def cell(scene: Scene, command: str) -> Cell:
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     without_waits(tmp_path, monkeypatch)
     without_spark(monkeypatch)
-    monkeypatch.setattr(
-        Leader,
-        "_read_state",
-        lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0),
-    )
     monkeypatch.setattr(environment, "LEAST_PATIENCE", 1.0)
     return made(tmp_path)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
+from connectctl.ops.task_runtime.job.generation import Leader, read_config_topic
 from connectctl.ops.task_runtime.job.job_context import SparkJobContext
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
@@ -48,4 +49,9 @@ def without_spark(patch: pytest.MonkeyPatch, timeout: float = 1.0) -> list[Plann
         yield
 
     patch.setattr(SparkJobContext, "opened", opened)
+    patch.setattr(
+        Leader,
+        "_read_state",
+        lambda self, name: read_config_topic(self.kafka, self.topic, name, timeout),
+    )
     return found
