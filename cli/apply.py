@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 from connectctl.ops.operations.operation import WHOLE, Operation, Remaining
 
@@ -60,7 +60,9 @@ def report_unfinished(journal: Journal, plan: Plan) -> None:
     )
     known = [(run, OPERATIONS.get(run.operation)) for run in others]
     found = [
-        (run, operation) for run, operation in known if _is_unfinished(journal, run, operation)
+        (run, operation)
+        for run, operation in known
+        if operation is None or operation.is_unfinished(journal, run)
     ]
     for run, operation in found[:MOST_SHOWN]:
         what = f"warning: the run {run.id} ({run.operation} {', '.join(run.subjects)}) did not end."
@@ -74,19 +76,6 @@ def report_unfinished(journal: Journal, plan: Plan) -> None:
             f"warning: {len(found) - MOST_SHOWN} more runs did not end: connectctl runs list",
             style="yellow",
         )
-
-
-def _is_unfinished(journal: Journal, run: Run, operation: Operation[Any, Any] | None) -> bool:
-    """Whether ``runs resume`` has something to do; also if the plan cannot be read."""
-    from connectctl.ops.registry import KINDS
-    from connectctl.ops.task_runtime.job.steps import hand_back_left
-
-    if operation is not None:
-        return operation.is_unfinished(journal, run)
-    try:
-        return hand_back_left(journal.plan_of(run, KINDS), run) is not None
-    except ConnectctlError:
-        return True
 
 
 def carry_out(

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, TypeVar
 from connectctl.cli import apply
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.output import terminal
-from connectctl.cli.plan_file import check_fresh
+from connectctl.cli.plan_file import RESUMED, check_fresh
 from connectctl.cli.views.operations import view_of
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Outcome, Plan
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
-from connectctl.ops.operations.operation import WHOLE, Access, Operation, Planned, Remaining, Undone
+from connectctl.ops.operations.operation import (
+    NOTHING_LEFT,
+    WHOLE,
+    Access,
+    Operation,
+    Planned,
+    Remaining,
+    Undone,
+)
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
@@ -78,11 +86,18 @@ def resume(
     access = operation.access_for(session, plan)
     assert access is not None, "a run has steps"
     check_same_cluster(run, access.cluster_id(), access.group_id)
-    remaining = operation.remaining(access, run, plan)
+    try:
+        remaining = operation.remaining(access, run, plan)
+    except Refused as e:
+        if e.code == NOTHING_LEFT and not options.dry_run:
+            from connectctl.ops.core.journal import RunState
+
+            journal.end(run.id, RunState.FAILED)
+        raise
     plan = remaining.of(plan)
     decided = operation.decided(journal, run, plan)
     steps = tuple(decided.steps[number] for number in remaining.numbers(run, plan))
-    left = replace(decided, operation=f"resume {plan.operation}", steps=steps, noops=())
+    left = replace(decided, operation=f"{RESUMED}{plan.operation}", steps=steps, noops=())
     if options.dry_run:
         apply.show(left, options.output)
         return
@@ -91,7 +106,7 @@ def resume(
     planned = Planned(plan)
     context = context_of(operation, access, planned)
     context.resumed = True
-    view = view_of(operation.name).of_resumed_run()
+    view = view_of(operation).of_resumed_run()
     results = _execute(
         session, operation, journal, run, planned, context, view, options.output, remaining
     )
@@ -149,7 +164,7 @@ def carry_out(
     """Print the plan, or execute it as a run after confirmation. Exits with the code for the
     results.
     """
-    plan, output, view = planned.plan, options.output, view_of(operation.name)
+    plan, output, view = planned.plan, options.output, view_of(operation)
     changes = any(not step.read_only for step in plan.steps)
     for note in planned.notes:
         terminal.note(f"warning: {note}", style="yellow")

@@ -12,18 +12,17 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 
-NOT_APPLIED = {
-    "loggers undo": "Undo the run: connectctl runs undo RUN.",
-    "resume": "Resume the run itself: connectctl runs resume RUN.",
+RESUMED = "resume "
+"""What the operation of a plan begins with that is the rest of a run."""
+PRINTED = {
+    RESUMED: "Resume the run itself: connectctl runs resume RUN.",
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
 }
-"""The command to use instead of applying a plan, by its operation or the first word of it."""
+"""What to do instead of applying a plan that is no operation's, by how its operation begins."""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
-    """Read the JSON of the plan in ``path``, ``-`` for standard input. Raises ``BadInput``, also
-    for ``NOT_APPLIED``.
-    """
+    """Read the JSON of the plan in ``path``, ``-`` for standard input. Raises ``BadInput``."""
     try:
         data = read_json(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
         if isinstance(data, dict):
@@ -31,14 +30,7 @@ def read_plan(path: Path) -> dict[str, Any]:
                 raise ValueError(
                     f"it is of the kind {data['kind']}; --dry-run -o json prints the plan"
                 )
-            operation = str(data.get("operation"))
-            hint = NOT_APPLIED.get(operation) or NOT_APPLIED.get(operation.partition(" ")[0])
-            if hint is None:
-                return dict(data)
-            raise BadInput(
-                f"{path} is not a plan that can be applied: it is a plan of {operation}",
-                next_step=hint,
-            )
+            return dict(data)
         why: str | None = "it is not a JSON object"
     except (OSError, ValueError) as e:
         why = (e.strerror if isinstance(e, OSError) else None) or str(e)

@@ -116,6 +116,13 @@ class Session:
         return journal
 
     @staticmethod
+    def note(line: str) -> None:
+        """Print a line for users on standard error."""
+        from connectctl.cli.output import terminal
+
+        terminal.note(line)
+
+    @staticmethod
     def reveal(name: str, value: Any) -> Any:
         """Return the secret that ``value`` refers to; ``value`` itself if it is not a reference."""
         from connectctl.ops.clients.secrets import reveal

@@ -49,6 +49,7 @@ class Upgrade(Operation[UpgradeRequest, UpgradeAccess]):
     begins: bool = True
 
     name = run_state.OPERATION
+    view = "upgrade.UpgradeView"
     steps = ROLLS
     needs_group = True
     offers_undo = False

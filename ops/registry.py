@@ -18,8 +18,7 @@ from connectctl.ops.operations.tasks_max import remedies
 from connectctl.ops.operations.transactions import operations as transactions
 from connectctl.ops.operations.upgrade import steps as rolling
 from connectctl.ops.task_runtime.connectors.parquet_archive import sweep_operation
-from connectctl.ops.task_runtime.job import members_operation
-from connectctl.ops.task_runtime.job import steps as job
+from connectctl.ops.task_runtime.job import members_operation, run_operation
 
 OPERATIONS: dict[str, Operation[Any, Any]] = {
     operation.name: operation
@@ -48,6 +47,8 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
         offsets.UndoOffsets(),
         transactions.Abort(),
         transactions.Commit(),
+        run_operation.RunJob(),
+        run_operation.HandBackConnector(),
         members_operation.RemoveLeftMembers(),
         sweep_operation.Sweep(),
     )
@@ -71,16 +72,8 @@ ROLLS = (
     streams.ApplicationGate,
     fencing.FenceUnusedIds,
 )
-_RUNS = (
-    job.CreateInternalTopic,
-    job.StopOnWorkers,
-    job.StartConnector,
-    job.StartTasks,
-    job.RunTasks,
-    job.HandBack,
-)
 KINDS: dict[str, type[Any]] = {
     kind.__name__: kind
-    for kinds in (*(operation.steps for operation in OPERATIONS.values()), ROLLS, _RUNS)
+    for kinds in (*(operation.steps for operation in OPERATIONS.values()), ROLLS)
     for kind in kinds
 }

@@ -1,25 +1,20 @@
-"""The presentation of each operation that is shown otherwise than as a list of steps."""
+"""The presentation of each operation."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.views.view import View
 
-VIEWS = {
-    "fence": "fence.FenceView",
-    "offsets": "offset_changes.OffsetsView",
-    "run sweep": "sweep.SweepView",
-    "upgrade": "upgrade.UpgradeView",
-}
-"""Views by operation, or by the first word of operations."""
+if TYPE_CHECKING:
+    from connectctl.ops.operations.operation import Operation
 
 
-def view_of(operation: str) -> View:
-    """Return the presentation of an operation."""
-    name = VIEWS.get(operation) or VIEWS.get(operation.partition(" ")[0])
-    if name is None:
+def view_of(operation: Operation[Any, Any]) -> View:
+    """Return the presentation of an operation: its own, or a list of steps."""
+    if operation.view is None:
         return View()
-    module, _, kind = name.partition(".")
+    module, _, kind = operation.view.partition(".")
     view: View = getattr(import_module(f"connectctl.cli.views.{module}"), kind)()
     return view

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+    from pathlib import Path
 
     from connectctl.ops.config.settings import Settings
     from connectctl.ops.connect.cluster_lock import LockHolder
@@ -588,6 +589,13 @@ class Clients(Protocol):
 
     def other_acls(self, bootstrap: str, overrides: Mapping[str, str]) -> AclReads:
         """The ACLs of another Kafka cluster."""
+
+    @property
+    def spark_log(self) -> Path:
+        """The file of Spark's log."""
+
+    def note(self, line: str) -> None:
+        """Print a line for users while the command waits."""
 
     def journal(self, *, read_only: bool = False) -> Journal:
         """The user's journal. Raises ``ConnectctlError`` if it is damaged or cannot be written."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -24,14 +25,24 @@ class RunContext:
     its step, from 0.
 
     ``resumed``: an earlier attempt began the run, and other clients may have changed the cluster
-    since. ``now`` and ``sleep`` are the clock of its waits.
+    since. ``continues``: a run that failed is resumed at the step that failed; otherwise its error
+    is reported as it is. ``lost``: others have taken over what the run changed, and it ends nothing
+    of that. ``lock_patience`` are the seconds for which a step that ends something waits for the
+    lock. ``now`` and ``sleep`` are the clock of its waits.
     """
 
     run: Run | None = field(default=None)
     step: int = 0
     resumed: bool = False
+    continues: bool = True
+    lost: bool = False
+    lock_patience: float = 60.0
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
+
+    def opened(self) -> AbstractContextManager[None]:
+        """Open what the steps use, for as long as they are executed."""
+        return nullcontext()
 
     def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
         """Return the first result of ``probe`` that is not None; None after ``seconds``."""

@@ -1,5 +1,5 @@
-"""Executes a plan with a journal: locks the cluster, then executes step by step, each recorded
-before and after.
+"""Executes a plan with a journal: step by step, each recorded before and after, with the cluster
+locked for those that change it.
 
 It never prompts the user. Each step is checked just before it is executed, and skipped if its state
 is already reached; so a run that was killed anywhere can be executed again from its beginning, with
@@ -9,7 +9,7 @@ the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=RunContext)
 LEFT_OUT = "an earlier step failed"
+LOOK = 1.0
+"""Seconds between two attempts to take the lock that another run holds."""
+WAITED_FOR = frozenset({"locked", "unreachable", "timed-out"})
+"""The codes of errors for which a step that ends something waits."""
 
 
 class Lock(Protocol):
@@ -71,23 +75,20 @@ def execute(
     once more, though they are done; before ``until`` the run pauses, and stays open.
     ``resume_hint`` is the command that resumes a run. The fields ``run`` and ``step`` of
     ``context`` are set to those in execution. A run that is refused before any change has ended.
-    ``lock`` is the cluster's: it is confirmed before each step, and the run stops if it was lost.
-    Steps that do not change a Connect cluster have none; several runs may execute such steps
-    concurrently. ``undoes`` are the runs that are undone when this one is done.
+    ``lock`` is the cluster's: it is held for the steps that need it, confirmed before each, and the
+    run stops if it was lost. ``undoes`` are the runs that are undone when this one is done.
     """
-    now = Execution(context, journal, run, on_step, on_result, independent)
+    now = Execution(steps, context, journal, run, lock, on_step, on_result, independent, again)
+    numbered = list(enumerate(steps))
+    todo = [*(numbered[n] for n in again if n < start), *numbered[start:until]]
     try:
+        _refuse_denied([step for _, step in todo], context)
         with (
-            journal.locked(run.cluster_id, run.group_id, run.id) if lock else nullcontext(),
-            resumable(f"{resume_hint} {run.id}"),
-            lock.held(run.id, journal.knows) if lock else nullcontext(lambda: None) as confirm,
+            resumable(f"{resume_hint} {run.id}") if context.continues else nullcontext(),
+            context.opened(),
+            now.held,
         ):
-            numbered = list(enumerate(steps))
-            todo = [*(numbered[n] for n in again if n < start), *numbered[start:until]]
-            _refuse_denied([step for _, step in todo], context)
-            for number, step in todo:
-                if number in again or not (independent and run.done(number)):
-                    now.take(number, step, confirm)
+            now.perform(todo)
             if until is None or until >= len(steps):
                 for undone in undoes if now.state is RunState.DONE else ():
                     journal.end(undone, RunState.UNDONE)
@@ -97,17 +98,31 @@ def execute(
             raise  # another process may be executing this run
         changed = now.changed or _changed(run, steps)
         denied = isinstance(e, NotAuthorized) and not now.applying
-        over = (denied or isinstance(e, Refused)) and not changed
+        over = (denied or isinstance(e, Refused) or not now.begun) and not changed
         with suppress(ConnectctlError):  # the journal itself may have failed
             journal.mark(run.id, now.number, "refused" if over else "failed", str(e))
             journal.end(run.id, RunState.REFUSED if over else RunState.FAILED)
         # A request that brokers or workers refuse is not performed.
         unanswered = isinstance(e, TimedOut | Unreachable) and not isinstance(e, NotAuthorized)
         in_doubt = now.applying and unanswered
-        if over or not (changed or now.results or in_doubt):
+        if over or not context.continues or not (changed or now.results or in_doubt):
             raise
         raise part_done(e, run, now, resume_hint) from e
     return now.results
+
+
+def left_to_end(steps: Sequence[Step[Any]], run: Run) -> list[int]:
+    """Return the numbers of the steps that have not ended yet what an earlier step of ``run``
+    began.
+    """
+    begun = [steps[mark.step] for mark in run.marks if mark.what in ("begun", "done")]
+    return [
+        number
+        for number, step in enumerate(steps)
+        if (kind := step.ends) is not None
+        and not run.done(number)
+        and any(isinstance(each, kind) for each in begun)
+    ]
 
 
 def _refuse_denied(steps: Sequence[Step[R]], context: R) -> None:
@@ -119,35 +134,113 @@ def _refuse_denied(steps: Sequence[Step[R]], context: R) -> None:
 
 @dataclass
 class Execution(Generic[R]):
-    """The state of an execution. ``applying``: the step ``number`` is making changes."""
+    """The state of an execution. ``applying``: the step ``number`` is making changes; ``begun``: a
+    step was begun. ``held`` has the lock, which ``confirm`` confirms.
+    """
 
+    steps: Sequence[Step[R]]
     context: R
     journal: Journal
     run: Run
+    lock: Lock | None
     on_step: Callable[[Step[R]], None]
     on_result: Callable[[Result], None]
     independent: bool
+    again: Collection[int] = ()
     number: int = 0
     applying: bool = False
+    begun: bool = False
     changed: bool = False
     results: list[Result] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
+    held: ExitStack = field(default_factory=ExitStack)
+    confirm: Callable[[], None] | None = None
 
-    def take(self, number: int, planned: Step[R], confirm: Callable[[], None]) -> None:
+    def perform(self, todo: Sequence[tuple[int, Step[R]]]) -> None:
+        """Execute the steps. Where they fail or are interrupted, those that end what was begun are
+        executed before the error is raised.
+        """
+        try:
+            for number, step in todo:
+                if number in self.again or not (self.independent and self.run.done(number)):
+                    self._lock_for(number, step)
+                    self.take(number, step)
+        except (Exception, KeyboardInterrupt):
+            number, applying = self.number, self.applying
+            if not self.context.lost:
+                self._end_what_was_begun({each for each, _ in todo if each > number})
+            self.number, self.applying = number, applying
+            raise
+
+    def _end_what_was_begun(self, left: Collection[int]) -> None:
+        """Execute those of the steps ``left`` that end what was begun; a failure is a result."""
+        with suppress(ConnectctlError):  # the journal itself may have failed
+            for number in left_to_end(self.steps, self.journal.get(self.run.id)):
+                if number not in left:
+                    continue
+                step = self.steps[number]
+                try:
+                    self._lock_for(number, step)
+                    self.take(number, step)
+                except ConnectctlError as e:
+                    result = Result(step.subject, step.describe(), Outcome.FAILED, str(e), e)
+                    self._record(result)
+
+    def _lock_for(self, number: int, step: Step[R]) -> None:
+        """Hold the lock if the step needs it, and release it otherwise. Raises ``Refused`` if
+        another run holds it.
+        """
+        self.number, self.applying = number, False
+        if self.lock is None or step.locked is (self.confirm is not None):
+            return
+        self.held.close()
+        self.confirm = None
+        if step.locked:
+            self.confirm = self._awaited_lock() if step.ends and self.begun else self._taken_lock()
+
+    def _taken_lock(self) -> Callable[[], None]:
+        assert self.lock is not None
+        run, journal = self.run, self.journal
+        with ExitStack() as taking:
+            taking.enter_context(journal.locked(run.cluster_id, run.group_id, run.id))
+            confirm = taking.enter_context(self.lock.held(run.id, journal.knows))
+            self.held.push(taking.pop_all())
+        return confirm
+
+    def _awaited_lock(self) -> Callable[[], None]:
+        """Take the lock; wait while another run holds it, or nobody answers."""
+        problem: ConnectctlError = Refused("The lock of the cluster is held")
+
+        def attempt() -> Callable[[], None] | None:
+            nonlocal problem
+            try:
+                return self._taken_lock()
+            except ConnectctlError as e:
+                if e.code not in WAITED_FOR:
+                    raise
+                # The command has changed something, and is not executed again when the lock is
+                # free.
+                code = "not-ended" if e.code == "locked" else e.code
+                problem = type(e)(e.what, why=e.why, next_step=e.next_step, code=code)
+                return None
+
+        found = self.context.until(attempt, self.context.lock_patience, LOOK)
+        if found is None:
+            raise problem
+        return found
+
+    def take(self, number: int, planned: Step[R]) -> None:
         """Execute one step, unless an earlier one of its resource failed."""
-        self.context.run, self.context.step, self.number, self.applying = (
-            self.run,
-            number,
-            number,
-            False,
-        )
+        self.context.run, self.context.step = self.run, number
         if planned.subject in self.failed:
             self._record(Result(planned.subject, planned.describe(), Outcome.LEFT_OUT, LEFT_OUT))
             return
-        confirm()
+        if self.confirm is not None:
+            self.confirm()
         step = planned.decided(self.context)
         self.on_step(step)
         self.journal.mark(self.run.id, number, "begun")
+        self.begun = True
         try:
             result = self._result(step)
         except ConnectctlError as e:

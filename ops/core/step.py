@@ -41,6 +41,14 @@ class Step(Generic[C_contra]):
     """Whether the step makes no changes: an interruption or a failure then leaves nothing
     incomplete.
     """
+    locked: ClassVar[bool] = True
+    """Whether the run holds the lock of the cluster for the step. It is released before a step that
+    does not need it.
+    """
+    ends: ClassVar[type[Step[Any]] | None] = None
+    """The kind of an earlier step whose effect the step ends: once that one was begun, the step is
+    executed even if the run fails or is interrupted in between.
+    """
 
     if TYPE_CHECKING:
 

@@ -86,6 +86,8 @@ class Remaining:
 
 
 WHOLE = Remaining()
+NOTHING_LEFT = "nothing-to-resume"
+"""The code of the error for a run that did not end, and of which nothing is left to do."""
 R = TypeVar("R")
 A = TypeVar("A", bound=Access)
 
@@ -110,6 +112,10 @@ class Operation(Generic[R, A]):
     """The command that resumes a run, without its id."""
     command: ClassVar[str | None] = None
     """The command with its arguments, where it is not called as the operation."""
+    view: ClassVar[str | None] = None
+    """The module and class of its presentation, where that is not a list of steps."""
+    instead_of_applying: ClassVar[str | None] = None
+    """What to do instead of applying its saved plan, where that cannot be applied."""
     pause_after: int | None = None
     """The number of steps after which a run pauses."""
 

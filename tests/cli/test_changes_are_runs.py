@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,28 @@ from typing import Any
 import pytest
 from connectctl.cli import flow
 from connectctl.migrations.operations import OPERATIONS as REGISTRY
+from connectctl.ops.config import paths
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.connect.connector import State
-from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.registry import KINDS
-from connectctl.ops.task_runtime.job.run_request import RunRequest
-from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
+from connectctl.ops.task_runtime.job import hand_back
 from depth import deep
-from fakes.changingworld import IDS, OPERATIONS, UNDO, Clock, Killed, World, timed_by
+from fakes.changingworld import (
+    IDS,
+    OPERATIONS,
+    UNDO,
+    UNDOING,
+    Clock,
+    Killed,
+    World,
+    timed_by,
+)
+from fakes.endedtasks import without_spark
 from fakes.inline import without_threads
 from fakes.kafkareads import connect_group
 from fakes.memory import directory_in_memory
@@ -48,6 +58,8 @@ def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(flow, "context_of", partial(timed_by, Clock(), flow.context_of))
     monkeypatch.setattr("connectctl.ops.operations.fencing.batch_fencer.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(hand_back, "alone", lambda clients, name: nullcontext())
+    without_spark(monkeypatch)
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(directory / "journal"))
     return World(directory)
 
@@ -71,7 +83,7 @@ def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operati
     assert done.exit_code == 0, done.output
     (run,) = world.runs()
     assert (run["operation"], run["state"], run["groupId"]) == (operation, "done", "connect")
-    assert world.session.lock.taken == [run["id"]]
+    assert set(world.session.lock.taken) == {run["id"]}
     shown = world.run("runs", "show", run["id"])
     assert shown.exit_code == 0, shown.output
     again = world.run("runs", "resume", run["id"], "--yes")
@@ -80,7 +92,8 @@ def test_a_change_is_in_the_list_of_runs_and_held_the_lock(world: World, operati
 
 ELSEWHERE = {
     "offsets": "tests/ops/operations/offsets/test_fail_at.py",
-    "run": "tests/cli/test_run_sweep.py",
+    "run members": "tests/ops/task_runtime/job/test_left_members.py",
+    "run sweep": "tests/cli/test_run_sweep.py",
     "upgrade": "tests/ops/operations/upgrade/test_fail_at.py",
     "loggers undo": "tests/cli/test_loggers.py",
 }
@@ -195,12 +208,10 @@ def test_without_a_journal_nothing_is_changed(
     assert re.search("The journal in .* cannot be (written; nothing was done|read)", refused.stderr)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
+def killed_worlds(
     world: World, operation: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert world.change(operation, "--yes").exit_code == 0
-    wanted = world.state()
+) -> Iterator[tuple[int, World, dict[str, Any]]]:
+    """Worlds in which ``operation`` was killed, each at another call, and its run."""
     for points in itertools.count(1 + OPERATIONS.index(operation) % STRIDE, STRIDE):
         directory = world.directory / str(points)
         directory.mkdir()
@@ -214,30 +225,84 @@ def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
             except Killed:
                 pass
             else:
-                break
+                assert points > 6
+                return
         victim.left = -1
         victim.new_session()
         if not victim.runs():
             assert victim.changed == []
             continue
         (run,) = victim.runs()
+        yield points, victim, run
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_change_that_is_killed_anywhere_leaves_a_run_that_is_resumed(
+    world: World, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert world.change(operation, "--yes").exit_code == 0
+    wanted = world.state()
+    for points, victim, run in killed_worlds(world, operation, monkeypatch):
+        changed = list(victim.changed)
+        # A run whose connector was not stopped yet has nothing to hand back.
+        begun = operation != "run" or changed or run_of(victim, run).done(0)
         if run["state"] == "open":
-            changed = list(victim.changed)
             left = victim.run("runs", "resume", run["id"], "--dry-run", "-o", "json")
+            assert (victim.changed, victim.runs()) == (changed, [run])
+            resumed = victim.run("runs", "resume", run["id"], "--yes")
+            if not begun and left.exit_code == 4:
+                assert (resumed.exit_code, victim.changed) == (4, []), resumed.output
+                assert "there is nothing to hand back" in resumed.stderr
+                assert victim.runs()[0]["state"] == "failed"
+                continue
             assert (left.exit_code, json.loads(left.stdout)["operation"]) == (
                 0,
                 f"resume {operation}",
             ), left.output
-            assert (victim.changed, victim.runs()) == (changed, [run])
-            resumed = victim.run("runs", "resume", run["id"], "--yes")
             assert resumed.exit_code == 0, (points, resumed.output)
         assert victim.runs()[0]["state"] == "done"
-        assert (
-            operation != UNDO
-            or Journal(directory / "journal").get(str(victim.former)).state is RunState.UNDONE
+        former = (
+            Journal(paths.journal_directory()).get(str(victim.former)).state
+            if victim.former
+            else None
         )
+        assert former is (RunState.UNDONE if operation in UNDOING else None)
         assert victim.state() == wanted, points
-    assert points > 6
+
+
+def run_of(world: World, run: dict[str, Any]) -> Run:
+    return Journal(paths.journal_directory()).get(run["id"])
+
+
+def test_a_take_over_that_is_killed_anywhere_is_undone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = world.state()
+    undone = 0
+    for points, victim, run in killed_worlds(world, "run", monkeypatch):
+        stopped = victim.workers.connectors["orders"].own == "STOPPED"
+        planned = victim.run("runs", "undo", run["id"], "--dry-run", "-o", "json")
+        said = victim.run("runs", "undo", run["id"], "--yes")
+        assert victim.state() == before, points
+        assert planned.exit_code == said.exit_code, said.output
+        if stopped:
+            undone += 1
+            plan = json.loads(planned.stdout)
+            assert (said.exit_code, plan["operation"]) == (0, "run hand-back"), said.output
+            assert plan["undoes"] == run["id"]
+            assert {each["state"] for each in victim.runs()} == {"done", "undone"}
+        else:
+            assert said.exit_code == 4, said.output
+    assert undone > 1
+
+
+def test_a_take_over_is_not_undone_where_others_changed_the_connector_since(world: World) -> None:
+    run = world.taken_over(0, 1)
+    assert world.run("connectors", "resume", "off", "--yes", "--wait").exit_code == 0
+    changed = list(world.changed)
+    refused = world.run("runs", "undo", run, "--yes")
+    assert (refused.exit_code, world.changed) == (4, changed), refused.output
+    assert f"off was changed since the run {run}; nothing was undone" in refused.stderr
 
 
 def test_an_id_that_was_fenced_before_the_kill_is_not_fenced_again(world: World) -> None:
@@ -343,7 +408,7 @@ def test_a_saved_plan_is_carried_out_as_it_is_written_and_leaves_a_run(
     (run,) = [run for run in journal.runs() if run.id != world.former]
     assert (run.operation, run.state) == (operation, RunState.DONE)
     assert journal.plan_of(run, KINDS).digest == data["digest"]
-    assert world.session.lock.taken == [run.id]
+    assert set(world.session.lock.taken) == {run.id}
     other = world.directory / "direct"
     other.mkdir()
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(other / "journal"))
@@ -359,7 +424,7 @@ def test_a_plan_that_was_carried_out_already_is_stale(world: World, operation: s
     assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
     before = list(world.changed)
     again = world.run("runs", "apply", str(plan), "--yes")
-    if operation == "fence":  # the same ids have the same owners, and can be fenced again
+    if operation in ("fence", "run"):  # the same ids are fenced, and the same tasks run, again
         assert again.exit_code == 0
         return
     assert again.exit_code == 4, again.output
@@ -443,45 +508,8 @@ def test_a_plan_that_was_edited_is_refused(world: World) -> None:
     )
 
 
-TAKE_OVER = Plan(
-    "run",
-    "fake-cluster",
-    (
-        StopOnWorkers("off", "stop off on its workers", "STARTED"),
-        RunTasks("off", "run off on Spark", request=RunRequest("job.yaml"), made_from={}),
-        HandBack("off", "resume off on its workers", verb="resume"),
-    ),
-    group_id="connect",
-)
-
-
-@pytest.fixture
-def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other run has the connector, by the group of its runs."""
-
-    class Presence:
-        def __init__(self, *args: Any):
-            pass
-
-        def hold_alone(self, patience: float) -> None:
-            pass
-
-        leave = __init__
-
-    monkeypatch.setattr("connectctl.ops.clients.kafka_protocol.run_presence.Presence", Presence)
-
-
-def killed_take_over(world: World, *begun: int) -> str:
-    journal = Journal(world.directory / "journal")
-    run = journal.begin_plan(TAKE_OVER, ["off"])
-    for step in begun:
-        journal.mark(run.id, step, "begun")
-    return run.id
-
-
-@pytest.mark.usefixtures("nobody_else")
 def test_a_take_over_that_was_killed_is_resumed_by_handing_the_connector_back(world: World) -> None:
-    run = killed_take_over(world, 0, 1)
+    run = world.taken_over(0, 1)
     world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
     left = world.run("runs", "resume", run, "--dry-run")
     assert (left.exit_code, "1. resume off on its workers" in left.stdout, world.changed) == (
@@ -525,12 +553,11 @@ def test_a_change_names_earlier_runs_that_did_not_end_and_reads_none_of_their_pl
     assert told == ["offsets set", "upgrade"]
 
 
-@pytest.mark.usefixtures("nobody_else")
 @pytest.mark.parametrize(("begun", "named"), [((0, 1), True), ((), False), ((1,), False)])
 def test_a_change_names_a_run_of_a_job_only_where_it_has_a_connector_to_hand_back(
     world: World, begun: tuple[int, ...], named: bool
 ) -> None:
-    run = killed_take_over(world, *begun)
+    run = world.taken_over(*begun)
     stopped = world.run("connectors", "stop", "orders", "--yes")
     assert (stopped.exit_code, f"the run {run} (run off) did not end" in stopped.stderr) == (
         0,
@@ -538,9 +565,8 @@ def test_a_change_names_a_run_of_a_job_only_where_it_has_a_connector_to_hand_bac
     ), stopped.output
 
 
-@pytest.mark.usefixtures("nobody_else")
 def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(world: World) -> None:
-    run = killed_take_over(world, 0)
+    run = world.taken_over(0)
     world.coordinators.known["connect-off-0"] = Transaction("connect-off-0", "Empty", 20, 0)
     assert world.run("connectors", "resume", "off", "--yes", "--wait").exit_code == 0
     sent = list(world.changed)
@@ -551,9 +577,8 @@ def test_a_hand_back_fences_no_task_of_workers_that_have_the_connector_again(wor
     assert world.changed == sent
 
 
-@pytest.mark.usefixtures("nobody_else")
 def test_a_run_that_has_nothing_to_hand_back_is_ended_and_says_how_it_goes_on(world: World) -> None:
-    run = killed_take_over(world)
+    run = world.taken_over()
     assert world.run("runs", "resume", run, "--dry-run").exit_code == 4
     assert world.runs()[0]["state"] == "open"
     explained = world.run("runs", "resume", run, "--yes")

@@ -8,10 +8,9 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
-import typer
 from connectctl.cli import session as cli_session
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import TimedOut, Unreachable
@@ -21,11 +20,7 @@ from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.task_runtime.job import environment
-from connectctl.ops.task_runtime.job.environment import JobEnvironment
-from connectctl.ops.task_runtime.job.generation import Leader, read_config_topic
-from connectctl.ops.task_runtime.job.planned_run import PlannedRun
-from connectctl.ops.task_runtime.job.steps import RecordedParts
-from connectctl.ops.task_runtime.job.worker_takeover import WorkerTakeOver
+from fakes.endedtasks import without_spark
 from fakes.kafkareads import connect_group
 from fakes.rollingworld import FakeWorker, RollingWorld
 from fakes.runner import command_at, commands
@@ -271,23 +266,9 @@ def cell(scene: Scene, command: str) -> Cell:
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     without_waits(tmp_path, monkeypatch)
-    monkeypatch.setattr(PlannedRun, "perform", taken_over)
-    monkeypatch.setattr(
-        Leader,
-        "_read_state",
-        lambda self, name: read_config_topic(self.kafka, self.topic, name, 1.0),
-    )
+    without_spark(monkeypatch)
     monkeypatch.setattr(environment, "LEAST_PATIENCE", 1.0)
     return made(tmp_path)
-
-
-def taken_over(self: PlannedRun, parts: RecordedParts, progress: object) -> NoReturn:
-    """The run of a job whose tasks end at once: the connector is stopped on its workers, and handed
-    back.
-    """
-    settings: Any = {"spark": None, "timeout": 1.0, "parts": parts}
-    with WorkerTakeOver(JobEnvironment(self.scene, self.job, **settings)).held():
-        raise typer.Exit
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import jsonschema
 import pytest
-from connectctl.cli.commands.run import execution as run_command
 from connectctl.cli.main import app
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
@@ -19,7 +18,7 @@ from connectctl.cli.views import run_status
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
-from connectctl.ops.task_runtime.job import prepare, status_report, task_count
+from connectctl.ops.task_runtime.job import job_context, run_clients, status_report, task_count
 from connectctl.ops.task_runtime.job.config_topic_records import task_set
 from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.runner import JobResult
@@ -204,10 +203,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """A cluster in which nothing was run yet, without a Spark: whoever opens one fails."""
     monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
     made = World()
-    monkeypatch.setattr(run_command, "contact_clusters", lambda session, job: None)
-    monkeypatch.setattr(run_command, "run_clients", lambda session, job: made.scene())
+    monkeypatch.setattr(run_clients, "contact_clusters", lambda session, job: None)
+    monkeypatch.setattr(run_clients, "run_clients", lambda session, job: made.scene())
     monkeypatch.setattr(
-        prepare, "create_topics", lambda ready, scene, note: made.there.update(created=(1, ""))
+        job_context, "create_topic", lambda *given: made.there.update(created=(1, ""))
     )
     monkeypatch.setattr(task_count, "StatusWriter", Statuses)
     Statuses.written.clear()

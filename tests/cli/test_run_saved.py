@@ -13,13 +13,10 @@ import jsonschema
 import pytest
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.registry import KINDS
-from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
-from connectctl.ops.task_runtime.job.job_file import Until
+from connectctl.ops.task_runtime.job import job_context
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
-from connectctl.ops.task_runtime.job.runner import JobResult
-from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
-from connectctl.ops.task_runtime.job.steps import RunTasks
 from fakes.changingworld import World
+from fakes.endedtasks import without_spark
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schema/plan.json").read_text())
 JOB = """\
@@ -50,17 +47,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def performed(monkeypatch: pytest.MonkeyPatch) -> list[PlannedRun]:
     """The runs that came to their tasks, which end at once."""
-    found: list[PlannedRun] = []
-
-    def perform(run: PlannedRun, parts: Any, progress: Any) -> JobResult:
-        found.append(run)
-        done: Any = None
-        made = JobRun({0: {}}, Until(), done)
-        made.totals[0].add(TaskReport(0, "ended"))
-        return JobResult(parts(RunTasks, lambda: FinalStatus.ENDED), made, 1.0, None)
-
-    monkeypatch.setattr(PlannedRun, "perform", perform)
-    return found
+    monkeypatch.setattr(job_context, "create_topic", lambda *given: None)
+    return without_spark(monkeypatch)
 
 
 def saved(world: World, *more: str) -> Path:
@@ -106,7 +94,7 @@ def test_a_saved_run_is_applied_as_it_was_asked_for_from_any_directory(
     assert applied.exit_code == 0, applied.output
     assert json.loads(applied.stdout)["kind"] == "TaskRun"
     (run,) = performed
-    assert (run.job.name, run.master, run.request.lease, run.outage.seconds) == (
+    assert (run.job.name, run.access.master, run.access.request.lease, run.outage.seconds) == (
         "f",
         "local[2]",
         7.0,
@@ -126,10 +114,10 @@ def test_the_command_and_its_saved_plan_come_to_the_same_run(
     assert world.run("runs", "apply", str(plan), "--yes").exit_code == 0
     assert world.run("run", "job.yaml", "--yes").exit_code == 0
     applied, direct = performed
-    assert (applied.job.config, applied.master, applied.request) == (
+    assert (applied.job.config, applied.access.master, applied.access.request) == (
         direct.job.config,
-        direct.master,
-        direct.request.absolute(),
+        direct.access.master,
+        direct.access.request.absolute(),
     )
 
 

@@ -87,9 +87,8 @@ def test_a_lost_list_of_runs_and_a_cut_plan_are_told_with_their_paths(journal: J
 
 def test_a_run_that_did_something_does_not_say_that_nothing_was_done(journal: Journal) -> None:
     (run,) = journal.runs()
-    now: Any = Execution(
-        None, journal, run, lambda step: None, lambda result: None, False, number=2
-    )
+    nothing: Any = None
+    now: Any = Execution((), nothing, journal, run, None, nothing, nothing, False, number=2)
     for error in (
         Refused("It is stale; nothing was done"),
         ConnectctlError("It is not healthy; nothing was changed"),

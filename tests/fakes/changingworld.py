@@ -23,6 +23,8 @@ from connectctl.ops.kafka.transaction_log import LogEntry
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector
 from connectctl.ops.operations.connectors.config.values import digest, store_configs
+from connectctl.ops.task_runtime.job.run_request import RunRequest
+from connectctl.ops.task_runtime.job.steps import HandBack, RunTasks, StopOnWorkers
 from fakes.coordinators import FakeCoordinators
 from fakes.kafkareads import FakeKafka, FakeLeader, connect_group, records
 from fakes.session import FakeSession
@@ -52,11 +54,32 @@ COMMANDS: dict[str, list[str]] = {
     "transactions abort": ["app-0"],
     "transactions commit": ["--topic", "h", "--partition", "0"],
     "loggers set": ["root", "DEBUG"],
+    "run": ["{directory}/job.yaml", "--take-over"],
 }
 """Commands that are the operation of their run, with arguments."""
 UNDO = "connectors undo"
 """The operation of ``runs undo``."""
-OPERATIONS = (*COMMANDS, UNDO)
+HAND_BACK = "run hand-back"
+"""The operation of ``runs undo`` for a run that was killed while it had a connector."""
+UNDOING = (UNDO, HAND_BACK)
+OPERATIONS = (*COMMANDS, *UNDOING)
+JOB = """\
+name: orders
+config: {connector.class: FileStreamSource, file: /in, topic: t}
+spark: {master: "local[1]"}
+until: {idle: 1s}
+"""
+TAKE_OVER = Plan(
+    "run",
+    "fake-cluster",
+    (
+        StopOnWorkers("off", "stop off on its workers", "STARTED"),
+        RunTasks("off", "run off on Spark", request=RunRequest("job.yaml"), made_from={}),
+        HandBack("off", "resume off on its workers", verb="resume"),
+    ),
+    group_id="connect",
+)
+"""The plan of a run that took over the stopped connector."""
 EDITOR = "sed -i s/Source/Other/"
 HANGING, HUNG = TopicPartition("h", 0), PartitionProducer(9, 0, 0, 1_000, 40)
 STATES = {"Empty": 0, "Ongoing": 1_000, "PrepareCommit": 1_100, "CompleteCommit": 1_110}
@@ -117,7 +140,7 @@ class World:
     left: int = -1
     log: FakeTransactionLog = field(default_factory=FakeTransactionLog)
     former: str | None = None
-    """The run that ``UNDO`` takes back: no part of ``runs``."""
+    """The run that is undone: no part of ``runs``."""
 
     def __post_init__(self) -> None:
         owners = [
@@ -199,7 +222,7 @@ class World:
 
     def change(self, operation: str, *more: str) -> Result:
         self.prepare(operation)
-        if operation == UNDO:
+        if operation in UNDOING:
             return self.run("runs", "undo", str(self.former), *more)
         given = [word.format(directory=self.directory) for word in COMMANDS[operation]]
         with pytest.MonkeyPatch.context() as patch:
@@ -220,10 +243,13 @@ class World:
         if operation == "connectors rollback" and config[0].value != older:
             later = [record._replace(offset=record.offset + 1) for record in config]
             config[:] = [ConsumerRecord(b"connector-orders", older, 0, 0), *later]
-        if operation == UNDO and self.former is None:
+        if operation == "run":
+            (self.directory / "job.yaml").write_text(JOB)
+            self.kafka.records |= {"t": [], "connect-run-status": []}
+        if operation in UNDOING and self.former is None:
             self.former = "none"
             with suppress(ConnectctlError):
-                self.former = self._patched()
+                self.former = self._patched() if operation == UNDO else self.taken_over(0, 1)
 
     def _patched(self) -> str:
         """A run that set a property of two connectors, written to the journal as it would have
@@ -247,6 +273,16 @@ class World:
             journal.mark(run.id, number, "begun")
             journal.mark(run.id, number, "done")
         journal.end(run.id, RunState.DONE)
+        self.left = left
+        return run.id
+
+    def taken_over(self, *begun: int) -> str:
+        """A run that took a connector over and was killed, in which these steps had begun."""
+        left, self.left = self.left, -1
+        journal = Journal(paths.journal_directory())
+        run = journal.begin_plan(TAKE_OVER, ["off"])
+        for step in begun:
+            journal.mark(run.id, step, "begun")
         self.left = left
         return run.id
 

@@ -147,13 +147,13 @@ def job(
         }
         sweep_job(ctx.obj, path, given, options)
         return
-    from connectctl.cli.commands.run.execution import run_job
+    from connectctl.ops.task_runtime.job.run_operation import RunJob
     from connectctl.ops.task_runtime.job.run_request import RunRequest
 
     request = RunRequest(
         str(path), master, take_over, lease, patience, str(metrics) if metrics else None
     )
-    run_job(ctx.obj, request, options)
+    flow.perform(ctx.obj, RunJob(waits=not options.dry_run), request, options)
 
 
 @app.command()
@@ -188,8 +188,11 @@ def status(
 
     --remove-members is refused while a run of the connector is alive, or if that is unknown.
     """
-    from connectctl.cli.commands.run.execution import show_status
+    from connectctl.cli.output import terminal
+    from connectctl.cli.views.run_status import show_statuses
+    from connectctl.ops.task_runtime.job import status_report
     from connectctl.ops.task_runtime.job.members_operation import RemoveLeftMembers
+    from connectctl.ops.task_runtime.job.run_clients import run_clients
 
     if remove:
         flow.perform(
@@ -201,4 +204,6 @@ def status(
         raise BadInput(
             f"{option} has no effect without --remove-members", next_step=f"Leave out {option}."
         )
-    show_status(ctx.obj, names or (), output)
+    session = ctx.obj
+    found = status_report.statuses(run_clients(session), session.group_id, tuple(names or ()))
+    terminal.emit("RunStatus", found, output, lambda wide: show_statuses(found, wide))

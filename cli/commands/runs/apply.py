@@ -10,15 +10,13 @@ from typing import Any
 
 from connectctl.cli import flow
 from connectctl.cli.options import ApplyOptions
-from connectctl.cli.plan_file import read_plan
+from connectctl.cli.plan_file import PRINTED, read_plan
 from connectctl.cli.session import Session
 from connectctl.migrations.operations import OPERATIONS
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.operation import Operation
 from connectctl.ops.registry import KINDS
-from connectctl.ops.task_runtime.job.saved_run import SavedRun
-from connectctl.ops.task_runtime.job.steps import OPERATION as RUN
 
 
 def apply_file(
@@ -30,22 +28,26 @@ def apply_file(
     """
     data = read_plan(path)
     name = str(data.get("operation"))
+    operation = OPERATIONS.get(name)
+    if hint := _instead(name, operation):
+        what = f"{path} is not a plan that can be applied: it is a plan of {name}"
+        raise BadInput(what, next_step=hint)
     if only is not None and name != only.name:
         what = f"it is a plan of {name}" if "operation" in data else "it has no operation"
         hint = "Write one with connectctl upgrade plan --out FILE."
         raise BadInput(f"{path} is not an upgrade plan", why=what, next_step=hint)
-    if name not in (*OPERATIONS, RUN):
+    if operation is None:
         raise BadInput(
             f"{path} is not a plan that runs apply accepts: it is a plan of {name}",
             next_step="To continue an unfinished run: connectctl runs resume RUN.",
         )
     if "digest" not in data:
         raise BadInput(f"{path} is not a plan", why="it has no digest")
-    saved = Plan.from_json(data, KINDS)
-    if operation := only or OPERATIONS.get(name):
-        flow.apply_plan(session, operation, saved, options)
-    else:
-        from connectctl.cli.commands.run.execution import run_job
+    flow.apply_plan(session, only or operation, Plan.from_json(data, KINDS), options)
 
-        run = SavedRun.of(saved)
-        run_job(session, run.request, options, run)
+
+def _instead(name: str, operation: Operation[Any, Any] | None) -> str | None:
+    """Return what to do instead of applying a plan; None if it can be applied."""
+    if operation is not None:
+        return operation.instead_of_applying
+    return next((hint for begin, hint in PRINTED.items() if name.startswith(begin)), None)

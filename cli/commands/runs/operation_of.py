@@ -12,16 +12,20 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.operation import Operation
 
 
-def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any] | None:
-    """Return the operation of ``run``, None if it is none; ``only`` is the one of the command, with
-    its options.
+def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any]:
+    """Return the operation of ``run``; ``only`` is the one of the command, with its options.
 
-    Raises ``BadInput`` for a run of another.
+    Raises ``BadInput`` for a run of another, and for an unknown operation.
     """
     found = OPERATIONS.get(run.operation)
     if only is not None and type(found) is not type(only):
         raise BadInput(
             f"The run {run.id} is not a run of {only.name}; it is a run of {run.operation}",
             next_step="See connectctl runs list.",
+        )
+    if found is None:
+        raise BadInput(
+            f"The run {run.id} is of an operation that this version does not know: {run.operation}",
+            next_step="Use the version of connectctl that made it.",
         )
     return only or found

@@ -28,14 +28,6 @@ def undo_run(
     operation = operation_of(run, only)
     if run.state is RunState.UNDONE:
         raise Refused(f"The run {run.id} is undone already; there is nothing to undo")
-    if operation is None:
-        raise Refused(
-            f"The run {run.id} ({run.operation} {', '.join(run.subjects)}) cannot be undone; "
-            "nothing was done",
-            why="its records are in their topics",
-            next_step=f"See what it did: connectctl runs show {run.id}.",
-            code="irreversible",
-        )
     if back := operation.begun_undo(journal, run):
         plan = journal.plan_of(back, KINDS)
         terminal.note(f"The run {back.id} is already undoing {plan.undoes}; it is resumed.")

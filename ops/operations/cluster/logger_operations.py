@@ -83,6 +83,7 @@ class UndoLevels(SetLevels):
     """``loggers undo``."""
 
     name = "loggers undo"
+    instead_of_applying = "Undo the run: connectctl runs undo RUN."
     irreversible = "it is an undo itself"
 
     undo = ConnectorOperation.undo

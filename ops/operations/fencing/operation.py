@@ -86,6 +86,7 @@ class Fence(Operation[FenceAndRestart, FenceAccess]):
     """``fence``."""
 
     name = "fence"
+    view = "fence.FenceView"
     steps = (FenceIds, AwaitFailed, RestartFenced)
     independent = True
     irreversible = "a fenced producer can never commit again"

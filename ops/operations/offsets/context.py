@@ -11,10 +11,10 @@ from connectctl.ops.connect.connector import State, at_rest, requested_state, ve
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
+from connectctl.ops.operations.cluster.denied_rights import denied
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.observe import assembled, read_or_not_found
 from connectctl.ops.operations.offsets.changes import CopyOffsets
-from connectctl.ops.operations.offsets.denied_rights import denied
 from connectctl.ops.operations.offsets.engine import Engine, Local, ReadRequest, View
 from connectctl.ops.operations.offsets.incomplete import check_complete
 

@@ -80,6 +80,7 @@ class OffsetsPlan(Planned):
 class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
     """The base of operations on offsets."""
 
+    view = "offset_changes.OffsetsView"
     needs_group = True
     deletes_all: ClassVar[bool] = False
     """Whether it may delete all offsets of a group, whose name is then typed."""

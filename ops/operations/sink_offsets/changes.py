@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config.numbers import LARGEST, whole_number
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.consumer_group import ClientGroup
@@ -22,7 +23,6 @@ FORM = (
     f'It should be like {{"partition": {{"{TOPIC}": "t", "{PARTITION}": 0}}, "offset": '
     f'{{"{OFFSET}": 7}}}}.'
 )
-_LARGEST = (1 << 63) - 1
 Committed = tuple[tuple[str, int, int | None], ...]
 """Topic, partition and committed offset, None if there is none."""
 MOST_MEMBERS = 5
@@ -272,8 +272,8 @@ def _number(value: Any) -> int | None:
     (``SinkUtils.parseSinkConnectorOffsets``).
     """
     if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    return value if type(value) is int and 0 <= value <= _LARGEST else None
+        value = whole_number(value)
+    return value if type(value) is int and 0 <= value <= LARGEST else None
 
 
 def _bad(why: str, value: Any) -> BadInput:

@@ -9,14 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.core.interrupts import left_alone
 from connectctl.ops.task_runtime.job.generation import Leader, fence
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.job.run_request import LEASE
 from connectctl.ops.task_runtime.job.scheduler import JobRun
-from connectctl.ops.task_runtime.job.steps import Parts, unrecorded
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ class JobEnvironment:
     """A run of ``ready``. ``tell`` gets the run while it lasts, ``note`` gets lines for people.
 
     ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not
-    begin without it. ``outage`` says for how long Kafka may be away; ``parts`` does each part of
-    the run, and writes it down.
+    begin without it. ``outage`` says for how long Kafka may be away.
     """
 
     scene: RunClients
@@ -82,7 +80,6 @@ class JobEnvironment:
     """For how many seconds pending offsets of a consumer group are waited for; None: as long as it
     lasts.
     """
-    parts: Parts[Any] = unrecorded
 
     @property
     def patience(self) -> float:
@@ -95,6 +92,13 @@ class JobEnvironment:
     def retries(self) -> RetryPolicy:
         """What every call to Kafka goes through: nothing is repeated once the run is to end."""
         return replace(self.outage, stopping=lambda: self.signals.count > 0)
+
+    @property
+    def patiently(self) -> RetryPolicy:
+        """The policy for the end of a run, which is part of the end that was requested: a second
+        signal requests one on the spot.
+        """
+        return replace(self.outage, stopping=lambda: self.signals.count > 1)
 
     @property
     def members(self) -> TaskMembers | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import restoring_verb
 from connectctl.ops.connect.offset_store import separate_store
@@ -34,13 +34,12 @@ from connectctl.ops.task_runtime.job.steps import (
     OPERATION,
     CreateInternalTopic,
     HandBack,
-    JobContext,
     RunTasks,
     StartConnector,
     StartTasks,
     StopOnWorkers,
 )
-from connectctl.ops.task_runtime.job.task_count import count_tasks
+from connectctl.ops.task_runtime.job.task_count import count_tasks, refusal
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import (
     SUPPORT,
@@ -296,19 +295,21 @@ def plan(
     request: RunRequest,
     made_from: Mapping[str, str],
 ) -> Plan:
-    """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved."""
-    name = ready.name
-    steps: list[Step[JobContext]] = []
+    """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved. A run
+    of which no task may run only stores that.
+    """
+    name, runs = ready.name, refusal(ready.tasks_max) is None
+    steps: list[Step[Any]] = []
     create = dict(ready.create)
     if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
         create[ready.dedicated_offsets_topic] = PARTITIONS["offsets"]
     for topic, partitions in {**create, **dict.fromkeys(ready.own_topics, 1)}.items():
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
-    if ready.take_over and ready.before.target != STOPPED:
+    if runs and ready.take_over and ready.before.target != STOPPED:
         steps.append(StopOnWorkers(name, f"stop {name} on its workers", ready.before.target))
-    steps += [StartConnector(name, each) for each in ready.connector_steps]
-    if not ready.take_over:
+    steps += [StartConnector(name, each) for each in ready.connector_steps if runs]
+    if runs and not ready.take_over:
         steps.append(
             StartTasks(
                 name,
@@ -325,7 +326,7 @@ def plan(
         )
     where = f"run {name} on Spark ({master}) {ready.job.until}{once}, {stands}"
     steps.append(RunTasks(name, where, request=request, made_from=made_from))
-    if verb := ready.hand_back_action:
+    if runs and (verb := ready.hand_back_action):
         steps.append(HandBack(name, f"{verb} {name} on its workers", verb=verb))
     return Plan(OPERATION, cluster_id, tuple(steps), group_id=ready.group)
 
@@ -335,13 +336,16 @@ def offsets_topic(ready: PreparedJob) -> str:
     return ready.dedicated_offsets_topic or ready.topics["offsets"]
 
 
-def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], None]) -> None:
-    """Create what is missing, as workers do. A take-over does without the topic of what it says,
+def create_topic(
+    ready: PreparedJob, scene: RunClients, topic: str, note: Callable[[str], None]
+) -> None:
+    """Create a missing topic, as workers do. A take-over does without the topic of its statuses,
     and a ``note`` tells so.
     """
-    for topic, partitions in ready.create.items():
+    compacted = {"cleanup.policy": "compact"}
+    if topic in ready.create:
         try:
-            scene.kafka.create_topic(topic, partitions, REPLICAS, {"cleanup.policy": "compact"})
+            scene.kafka.create_topic(topic, ready.create[topic], REPLICAS, compacted)
         except NotAuthorized as e:
             if not ready.take_over or topic != ready.topics["status"]:
                 raise
@@ -349,16 +353,10 @@ def create_topics(ready: PreparedJob, scene: RunClients, note: Callable[[str], N
                 "warning: statuses of this run are not stored: could not create the topic "
                 f"{topic}: {e}"
             )
-    if ready.dedicated_offsets_topic and not ready.dedicated_topic_exists:
-        scene.target.create_topic(
-            ready.dedicated_offsets_topic,
-            PARTITIONS["offsets"],
-            REPLICAS,
-            {"cleanup.policy": "compact"},
-        )
-    for topic, config in ready.own_topics.items():
+    elif topic == ready.dedicated_offsets_topic:
+        scene.target.create_topic(topic, PARTITIONS["offsets"], REPLICAS, compacted)
+    else:
         letters = error_settings(ready.config)
         asked = letters.replication_factor if topic == letters.topic else None
-        scene.target.create_topic(
-            topic, 1, REPLICAS if asked is None else asked, config, exactly=asked is not None
-        )
+        replicas, exactly = (REPLICAS, False) if asked is None else (asked, True)
+        scene.target.create_topic(topic, 1, replicas, ready.own_topics[topic], exactly=exactly)

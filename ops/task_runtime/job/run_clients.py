@@ -1,9 +1,10 @@
-"""Opens the clients of a run."""
+"""Opens the clients of a run, and sends the first requests."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.task_runtime.job.internal_topics import RunClients
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 
@@ -32,3 +33,14 @@ def target_of(clients: Clients, job: Job | None) -> tuple[str, dict[str, str]] |
     """
     kafka: Any = clients.kafka
     return target_cluster(job.config if job else {}, str(kafka.bootstrap))
+
+
+def contact_clusters(clients: Clients, job: Job) -> None:
+    """Send the first request to each cluster. Raises ``NeverAnswered`` and ``UnknownHost``, unlike
+    later requests.
+    """
+    with first_contact(str(clients.settings.get("bootstrap_servers"))):
+        clients.kafka.cluster_id()
+    if other := target_of(clients, job):
+        with first_contact(other[0]):
+            clients.other_kafka(*other).cluster_id()

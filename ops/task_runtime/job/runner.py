@@ -1,5 +1,5 @@
-"""A run from its start to its end: generation or take-over, rounds of leases, statuses, and the
-hand-back.
+"""The tasks of a run from their start to their end: generation or take-over, rounds of leases, and
+statuses.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
@@ -18,14 +18,12 @@ from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
 from connectctl.ops.task_runtime.job.environment import JobEnvironment
-from connectctl.ops.task_runtime.job.prepare import create_topics
 from connectctl.ops.task_runtime.job.rounds import Rounds, StartedTasks, write_final_statuses
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus, JobRun
 from connectctl.ops.task_runtime.job.spark_round import warm
 from connectctl.ops.task_runtime.job.status_topic import StatusWriter
-from connectctl.ops.task_runtime.job.steps import CreateInternalTopic, RunTasks, StartTasks
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks, fail_tasks, refusal
-from connectctl.ops.task_runtime.job.worker_takeover import WorkerTakeOver
+from connectctl.ops.task_runtime.job.worker_takeover import await_stopped
 from connectctl.ops.task_runtime.spi import tasks_max
 
 if TYPE_CHECKING:
@@ -46,20 +44,30 @@ class JobResult:
 
 @dataclass
 class JobRunner(JobEnvironment):
-    """Runs it."""
+    """Runs the tasks of a job: ``opened``, then ``start`` and ``run``. ``own_tasks`` is the number
+    of tasks that have begun.
+    """
 
+    own_tasks: int = 0
+    _began: float = 0.0
     _frame: JobDataFrame | None = None
+    _board: DriverChannel = field(init=False, repr=False)
+    _statuses: StatusWriter = field(init=False, repr=False)
+    _started: StartedTasks | None = None
 
-    def go(self) -> JobResult:
-        """Run to the end. Raises what a start raises; what becomes of tasks is in the result."""
-        began = time.monotonic()
-        with self.signals.handled(), self._frames():
-            self.parts(CreateInternalTopic, self._create_topics)
-            with self._present():
-                return self._warmed(began)
-
-    def _create_topics(self) -> None:
-        self.retries("create topics", lambda: create_topics(self.ready, self.scene, self.note))
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Prepare Spark for the tasks; a take-over keeps other runs of the connector out."""
+        self._began = time.monotonic()
+        with self.signals.handled(), self._frames(), self._present():
+            if self._frame is None:
+                warm(
+                    self.spark,
+                    int(self.ready.config.get("tasks.max", "1")),
+                    lambda: self.signals.count > 0,
+                )
+            with closing(DriverChannel(*driver_address(self.spark))) as self._board:
+                yield
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
@@ -83,8 +91,8 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def _present(self) -> Iterator[None]:
-        """Others see that this run is alive. Raises ``Refused`` where another run has taken the
-        connector over.
+        """Others see that this run is alive, once it has begun. Raises ``Refused`` for a take-over
+        where another run has the connector.
         """
         if self.presence is None:
             yield
@@ -92,60 +100,56 @@ class JobRunner(JobEnvironment):
         if self.ready.take_over:
             hold, timeout = self.presence.hold_alone, max(self.timeout, environment.LEAST_PATIENCE)
             self.retries("join the group of the run", lambda: hold(timeout))
-        else:
-            self.presence.join()
         try:
             yield
         finally:
             self.presence.leave()
 
-    def _warmed(self, began: float) -> JobResult:
-        if self._frame is None:
-            warm(
-                self.spark,
-                int(self.ready.config.get("tasks.max", "1")),
-                lambda: self.signals.count > 0,
-            )
-        with closing(DriverChannel(*driver_address(self.spark))) as board:
-            return self._go(board, began)
-
-    def _go(self, board: DriverChannel, began: float) -> JobResult:
+    def start(self) -> StartedTasks:
+        """Start the tasks, unless they are started. Raises what a start raises."""
+        if self._started is not None:
+            return self._started
         ready = self.ready
+        if self.presence is not None and not ready.take_over:
+            self.presence.join()
         prefix = words.RUN_PREFIX if ready.take_over else ""
-        arguments = (
-            self.scene.kafka,
-            ready.topics["status"],
-            ready.name,
-            str(board.address),
-            prefix,
-        )
+        address = str(self._board.address)
+        arguments = (self.scene.kafka, ready.topics["status"], ready.name, address, prefix)
         statuses = self.retries("read the statuses", lambda: StatusWriter(*arguments))
-        take_over = WorkerTakeOver(self)
         try:
-            with take_over.held() as taken:
-                started = self.parts(StartTasks, lambda: self._start(taken, statuses))
-                take_over.own_tasks = len(started.tasks)
-                rounds = Rounds(self, started, board, statuses, self._frame)
-                run = rounds.job_run()
-                try:
-                    with rounds.watching():
-                        outcome = self.parts(RunTasks, run.run)
-                except ConnectctlError as e:
-                    write_final_statuses(statuses, run, str(e))
-                    raise
-                finally:
-                    take_over.own_tasks = rounds.most_tasks
-                # Whoever has the tasks by now tells of them, and is not to be fenced.
-                take_over.lost = run.reason is not None
-                if not take_over.lost:
-                    self._ended(started, run, statuses)
+            taken = await_stopped(self) if ready.take_over else None
+            started = self._started = self._start(taken, statuses)
         except TooManyTasks as e:
             statuses.connector(words.FAILED, str(e))
             raise
         finally:
             statuses.flush()
+        self._statuses, self.own_tasks = statuses, len(started.tasks)
+        return started
+
+    def run(self) -> JobResult:
+        """Run the tasks to their end; what becomes of them is in the result."""
+        started, statuses = self.start(), self._statuses
+        rounds = Rounds(self, started, self._board, statuses, self._frame)
+        run = rounds.job_run()
+        try:
+            try:
+                with rounds.watching():
+                    outcome = run.run()
+            except ConnectctlError as e:
+                write_final_statuses(statuses, run, str(e))
+                raise
+            finally:
+                self.own_tasks = rounds.most_tasks
+            # Whoever has the tasks by now tells of them, and is not to be fenced.
+            if run.reason is None:
+                self._ended(started, run, statuses)
+        finally:
+            statuses.flush()
+            if run.reason is None and self.ready.take_over and self.ready.hand_back_action is None:
+                self.patiently("fence its tasks", lambda: self.fence_tasks(self.own_tasks))
         failed = FinalStatus.FAILED if started.failure else outcome
-        return JobResult(failed, run, time.monotonic() - began, started.failure)
+        return JobResult(failed, run, time.monotonic() - self._began, started.failure)
 
     def _ended(self, started: StartedTasks, run: JobRun, statuses: StatusWriter) -> None:
         if self.members is not None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.task_runtime.job.run_request import sha256_of
-from connectctl.ops.task_runtime.job.steps import RunTasks
+from connectctl.ops.task_runtime.job.steps import tasks_of
 
 if TYPE_CHECKING:
     from connectctl.ops.core.plan import Plan
@@ -30,10 +29,7 @@ class SavedRun:
         """Return the run of ``plan``. Raises ``BadInput`` if the plan runs no tasks, ``Refused``
         for a changed job file.
         """
-        tasks = next((step for step in plan.steps if isinstance(step, RunTasks)), None)
-        if tasks is None:
-            hint = "Make a new plan: connectctl run JOB --dry-run -o json."
-            raise BadInput("The plan runs no tasks", next_step=hint)
+        tasks = tasks_of(plan)
         saved = cls(plan, tasks.request, tasks.made_from)
         job = Path(saved.request.job)
         try:

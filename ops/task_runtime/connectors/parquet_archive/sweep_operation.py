@@ -23,6 +23,7 @@ class Sweep(Operation[ArchiveLocation, "ArchiveSweeper"]):
     """Removes files of an archive that its manifest does not name."""
 
     name = OPERATION
+    view = "sweep.SweepView"
     command = "run JOB --sweep"
     steps = (RemoveOrphans,)
     irreversible = "the files are deleted"

@@ -377,9 +377,9 @@ def test_the_topic_of_dead_letters_has_the_replicas_that_are_asked_for(
     ready: Any = SimpleNamespace(
         create={}, dedicated_offsets_topic=None, own_topics={"own": {}, "dead": {}}, config=letters
     )
-    prepare.create_topics(
-        ready, cast(RunClients, SimpleNamespace(kafka=kafka, target=kafka)), lambda line: None
-    )
+    clients = cast(RunClients, SimpleNamespace(kafka=kafka, target=kafka))
+    for topic in ready.own_topics:
+        prepare.create_topic(ready, clients, topic, lambda line: None)
     assert made == {"own": (3, False), "dead": (replicas, given is not None)}
 
 

@@ -1,32 +1,31 @@
-"""The parts of a run in the journal: which are there, which held the lock, and what a kill
-leaves.
+"""The steps of a run in the journal: which hold the lock, and which are executed whatever happens
+to the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from connectctl.ops.connect.cluster_lock import LockHolder
+from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
+from connectctl.ops.core.executor import execute, left_to_end
 from connectctl.ops.core.journal import Journal, RunState
-from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.plan import Outcome, Plan, Result
 from connectctl.ops.registry import KINDS
-from connectctl.ops.task_runtime.job import steps
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 from connectctl.ops.task_runtime.job.steps import (
     CreateInternalTopic,
     HandBack,
-    JobStep,
     RunTasks,
     StartTasks,
     StopOnWorkers,
-    hand_back_left,
-    recorded,
 )
-from connectctl.ops.task_runtime.task.retries import RetryPolicy
+from fakes.changingworld import Clock
 from fakes.locks import FakeLock
 
 TAKE_OVER = Plan(
@@ -41,7 +40,45 @@ TAKE_OVER = Plan(
     ),
     group_id="connect",
 )
-PATIENCE = RetryPolicy(5.0, sleep=lambda seconds: None)
+OTHER = LockHolder("r", "anna@ops-1", "2026-01-01T10:31:00Z")
+
+
+@dataclass(kw_only=True)
+class Job(RunContext):
+    """A run of a job: which of its parts were done, and whether with the lock."""
+
+    lock: FakeLock
+    run_them: Callable[[], None] = lambda: None
+    hand_it_back: Callable[[], None] = lambda: None
+    continues: bool = False
+    done: list[tuple[str, bool]] = field(default_factory=list)
+
+    def _did(self, what: str) -> None:
+        self.done.append((what, self.lock.holds is not None))
+
+    def rights(self) -> tuple[()]:
+        return ()
+
+    def create_topic(self, topic: str) -> None:
+        self._did(f"create {topic}")
+
+    def stop_on_workers(self) -> None:
+        self._did("stop")
+
+    def start_tasks(self) -> None:
+        self._did("start")
+
+    def run_tasks(self) -> str:
+        self._did("run")
+        self.run_them()
+        return "ended"
+
+    def taken_back(self, name: str) -> None:
+        return None
+
+    def hand_back(self, name: str, verb: str) -> None:
+        self._did(verb)
+        self.hand_it_back()
 
 
 @pytest.fixture
@@ -49,141 +86,175 @@ def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal")
 
 
-def take_over(
-    journal: Journal, lock: FakeLock, run_tasks: Callable[[], Any] = lambda: "ended"
-) -> Any:
-    """The parts of a take-over in their order, as the runner does them."""
-    held: list[tuple[str, bool]] = []
-
-    def part(kind: type[JobStep], work: Callable[[], Any] = lambda: None) -> Any:
-        def noted() -> Any:
-            held.append((kind.__name__, lock.holds is not None))
-            return work()
-
-        return parts(kind, noted)
-
-    with recorded(journal, TAKE_OVER, "c", lock, PATIENCE) as parts:
-        part(CreateInternalTopic)
-        part(StopOnWorkers)
-        try:
-            part(StartTasks)
-            outcome = part(RunTasks, run_tasks)
-        finally:
-            part(HandBack)
-    return outcome, held
+@pytest.fixture
+def job() -> Job:
+    clock = Clock()
+    return Job(lock=FakeLock(), now=clock.now, sleep=clock.sleep)
 
 
-def test_every_part_is_a_step_of_the_run_and_only_those_on_the_workers_hold_the_lock(
-    journal: Journal,
-) -> None:
-    outcome, held = take_over(journal, FakeLock())
-    assert outcome == "ended"
-    assert held == [
-        ("CreateInternalTopic", False),
-        ("StopOnWorkers", True),
-        ("StartTasks", False),
-        ("RunTasks", False),
-        ("HandBack", True),
+def performed(journal: Journal, job: Job, plan: Plan = TAKE_OVER) -> list[Result]:
+    run = journal.begin_plan(plan, ["c"])
+    return execute(plan.steps, job, journal, run, lock=job.lock)
+
+
+def left(journal: Journal) -> list[int]:
+    (run,) = journal.runs()
+    return left_to_end(TAKE_OVER.steps, run)
+
+
+def test_only_the_steps_on_the_workers_hold_the_lock(journal: Journal, job: Job) -> None:
+    results = performed(journal, job)
+    assert [result.outcome for result in results] == [Outcome.DONE] * 5
+    assert job.done == [
+        ("create a", False),
+        ("create b", False),
+        ("stop", True),
+        ("run", False),
+        ("pause", True),
     ]
     (run,) = journal.runs()
     assert (run.operation, run.subjects, run.state) == ("run", ("c",), RunState.DONE)
-    assert all(run.done(number) for number in range(len(TAKE_OVER.steps)))
+    assert job.lock.taken == [run.id, run.id]
     assert Plan.from_json(journal.plan(run.id), KINDS) == TAKE_OVER
 
 
-def test_a_run_that_fails_raises_its_own_error_and_has_handed_back(journal: Journal) -> None:
-    def bang() -> None:
-        raise ConnectctlError("bang", code="own")
-
-    with pytest.raises(ConnectctlError, match=r"^bang$") as caught:
-        take_over(journal, FakeLock(), bang)
-    assert caught.value.code == "own"
-    (run,) = journal.runs()
-    assert (run.state, run.done(4)) == (RunState.FAILED, True)
-    assert hand_back_left(TAKE_OVER, run) is None
-
-
-def test_a_take_over_beside_another_change_is_refused_and_changes_nothing(journal: Journal) -> None:
-    lock = FakeLock(other=LockHolder("r", "anna@ops-1", "2026-01-01T10:31:00Z"))
-    with pytest.raises(Refused, match="Another connectctl"):
-        take_over(journal, lock)
-    assert lock.taken == []
-    (run,) = journal.runs()
-    assert hand_back_left(TAKE_OVER, run) is None
-
-
-def test_a_hand_back_waits_for_another_change_to_end(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [ConnectctlError("bang", code="own"), KeyboardInterrupt("bang")])
+def test_a_run_that_fails_or_is_interrupted_has_handed_back_and_raises_its_own_error(
+    journal: Journal, job: Job, error: BaseException
 ) -> None:
-    monkeypatch.setattr(steps, "LOOK", 0.001)
-    lock = FakeLock()
+    def bang() -> None:
+        raise error
+
+    job.run_them = bang
+    with pytest.raises(type(error), match=r"^bang$") as caught:
+        performed(journal, job)
+    assert caught.value is error
+    assert job.done[-1] == ("pause", True)
+    assert left(journal) == []
+    interrupted = isinstance(error, KeyboardInterrupt)
+    assert journal.runs()[0].state is (RunState.OPEN if interrupted else RunState.FAILED)
+
+
+def test_a_stop_that_fails_is_handed_back_too(
+    journal: Journal, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise Unreachable("the worker is away")
+
+    monkeypatch.setattr(job, "stop_on_workers", fail)
+    with pytest.raises(Unreachable, match="the worker"):
+        performed(journal, job)
+    assert job.done[-1] == ("pause", True)
+    assert len(job.lock.taken) == 1
+
+
+def test_a_take_over_beside_another_change_is_refused_and_changes_nothing(
+    journal: Journal, job: Job
+) -> None:
+    job.lock.other = OTHER
+    with pytest.raises(Refused, match="Another connectctl"):
+        performed(journal, job)
+    assert (job.lock.taken, job.done) == ([], [("create a", False), ("create b", False)])
+    assert left(journal) == []
+
+
+def test_a_hand_back_waits_for_another_change_and_for_kafka(journal: Journal, job: Job) -> None:
     looks = 0
-    real = lock.held
+    real = job.lock.held
 
     def held(*args: Any) -> Any:
         nonlocal looks
         looks += 1
+        if looks == 3:
+            raise Unreachable("away")
         if looks == 5:
-            lock.other = None
+            job.lock.other = None
         return real(*args)
 
-    lock.held = held  # type: ignore[method-assign, assignment]
+    job.lock.held = held  # type: ignore[method-assign, assignment]
 
-    def busy() -> str:
-        lock.other = LockHolder("r", "anna@ops-1", "2026-01-01T10:31:00Z")
-        return "ended"
+    def busy() -> None:
+        job.lock.other = OTHER
 
-    assert take_over(journal, lock, busy)[0] == "ended"
-    assert looks == 5
-    assert journal.runs()[0].state is RunState.DONE
-
-
-def test_a_hand_back_waits_for_kafka_and_is_not_done_twice_where_it_fails(journal: Journal) -> None:
-    lock, failures, done = FakeLock(), [Unreachable("away"), Unreachable("away")], []
-    real = lock.held
-
-    def held(*args: Any) -> Any:
-        if failures and lock.taken:  # the stop had it
-            raise failures.pop()
-        return real(*args)
-
-    lock.held = held  # type: ignore[method-assign, assignment]
-    with recorded(journal, TAKE_OVER, "c", lock, PATIENCE) as parts:
-        parts(StopOnWorkers, lambda: None)
-
-        def hand_back() -> None:
-            done.append(1)
-            raise Unreachable("the worker is away")
-
-        with pytest.raises(Unreachable, match="the worker"):
-            parts(HandBack, hand_back)
-    assert (done, failures) == ([1], [])
-    (run,) = journal.runs()
-    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, (4, TAKE_OVER.steps[4]))
+    job.run_them = busy
+    performed(journal, job)
+    assert (looks, journal.runs()[0].state) == (5, RunState.DONE)
 
 
-def test_runs_in_a_group_of_their_own_do_not_keep_each_other_out(journal: Journal) -> None:
-    plan = Plan(
-        "run",
-        "k1",
-        (
-            StartTasks("c", "fence older tasks"),
-            RunTasks("c", "run c", request=RunRequest("job.yaml"), made_from={}),
-        ),
-        group_id="jobs",
-    )
-    with (
-        recorded(journal, plan, "c", None, PATIENCE) as one,
-        recorded(journal, plan, "c", None, PATIENCE) as other,
-    ):
-        assert one(StartTasks, lambda: other(StartTasks, lambda: 7)) == 7
-        assert [parts(RunTasks, lambda: 8) for parts in (one, other)] == [8, 8]
+def test_a_hand_back_that_another_change_keeps_out_is_left_and_the_command_is_not_executed_again(
+    journal: Journal, job: Job
+) -> None:
+    def busy() -> None:
+        job.lock.other = OTHER
+
+    job.run_them = busy
+    with pytest.raises(Refused, match="Another connectctl") as caught:
+        performed(journal, job)
+    assert caught.value.code == "not-ended"  # and not that of a lock, which --lock-wait waits for
+    assert (left(journal), journal.runs()[0].state) == ([4], RunState.FAILED)
+
+
+def test_a_hand_back_that_fails_is_left_and_is_not_done_twice(journal: Journal, job: Job) -> None:
+    def fail() -> None:
+        raise Unreachable("the worker is away")
+
+    job.hand_it_back = fail
+    with pytest.raises(Unreachable, match="the worker"):
+        performed(journal, job)
+    assert [what for what, _ in job.done].count("pause") == 1
+    assert (left(journal), journal.runs()[0].state) == ([4], RunState.FAILED)
+
+
+def test_a_hand_back_that_fails_after_the_tasks_is_reported_besides_them(
+    journal: Journal, job: Job
+) -> None:
+    def bang() -> None:
+        raise ConnectctlError("bang")
+
+    def fail() -> None:
+        raise Unreachable("the worker is away")
+
+    job.run_them, job.hand_it_back = bang, fail
+    told: list[str] = []
+    run = journal.begin_plan(TAKE_OVER, ["c"])
+    with pytest.raises(ConnectctlError, match="bang"):
+        execute(
+            TAKE_OVER.steps,
+            job,
+            journal,
+            run,
+            lock=job.lock,
+            on_result=lambda result: told.append(str(result.error)),
+        )
+    assert told[-1] == "the worker is away"
+    assert left(journal) == [4]
+
+
+def test_runs_in_a_group_of_their_own_do_not_keep_each_other_out(
+    journal: Journal, job: Job
+) -> None:
+    steps = (StartTasks("c", "fence older tasks"), TAKE_OVER.steps[3])
+    plan = Plan("run", "k1", steps, group_id="jobs")
+    other = Job(lock=job.lock, run_them=lambda: None)
+
+    def beside() -> None:
+        performed(journal, other, plan)
+
+    job.run_them = beside
+    performed(journal, job, plan)
+    assert job.lock.taken == []
     assert [run.state for run in journal.runs()] == [RunState.DONE, RunState.DONE]
 
 
-def test_a_run_that_another_one_overtook_keeps_its_hand_back_for_a_resume(journal: Journal) -> None:
-    with recorded(journal, TAKE_OVER, "c", FakeLock(), PATIENCE) as parts:
-        parts(StopOnWorkers, lambda: None)
-        parts(RunTasks, lambda: "taken")
-    (run,) = journal.runs()
-    assert (run.state, hand_back_left(TAKE_OVER, run)) == (RunState.FAILED, (4, TAKE_OVER.steps[4]))
+def test_a_run_that_another_one_overtook_keeps_its_hand_back_for_a_resume(
+    journal: Journal, job: Job
+) -> None:
+    def taken() -> None:
+        job.lost = True
+        raise ConnectctlError("taken")
+
+    job.run_them = taken
+    with pytest.raises(ConnectctlError, match="taken"):
+        performed(journal, job)
+    assert ("pause", True) not in job.done
+    assert (left(journal), journal.runs()[0].state) == ([4], RunState.FAILED)

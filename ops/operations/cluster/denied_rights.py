@@ -25,8 +25,11 @@ def denied(reads: RightsReads, rights: Iterable[Right]) -> Right | None:
         if (ids := _names(needed, Resource.TRANSACTIONAL_ID, creates=False))
         else {}
     )
+    consumers = _names(needed, Resource.GROUP, creates=False)
+    groups = reads.on_groups(consumers) if consumers else {}
     for right in needed:
-        allowed = topics[right.name].operations if right.name in topics else None
+        reported = groups if right.resource is Resource.GROUP else topics
+        allowed = reported[right.name].operations if right.name in reported else None
         if right.operation is Operation.CREATE:
             missing = creates[right.name] is False
         elif right.resource is Resource.TRANSACTIONAL_ID:

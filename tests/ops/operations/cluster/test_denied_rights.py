@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.rights import Allowed
 from connectctl.ops.kafka.acls import Operation, Resource, Right
-from connectctl.ops.operations.offsets.denied_rights import denied
+from connectctl.ops.operations.cluster.denied_rights import denied
 from fakes.acls import allow
 from fakes.offsetworld import World, resume_line
 from fakes.rights import ME, FakeRights

@@ -1,0 +1,37 @@
+"""The rights that the tasks of a take-over need on the workers' Kafka cluster: they are asked for
+before its connector is stopped there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.kafka.acls import Operation, Resource, Right
+from connectctl.ops.task_runtime.job.prepare import offsets_topic
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.job.internal_topics import RunClients
+    from connectctl.ops.task_runtime.job.prepare import PreparedJob
+
+
+def task_rights(scene: RunClients, ready: PreparedJob) -> Iterator[Right]:
+    """Yield the rights of a take-over. Those on another cluster cannot be asked for here."""
+    if not ready.take_over or scene.target is not scene.kafka:
+        return
+    if (reads := ready.subscription) is not None:
+        yield Right(Operation.READ, Resource.GROUP, reads.consumer.group)
+        for topic in reads.topics:
+            yield Right(Operation.READ, Resource.TOPIC, topic)
+    elif ready.dedicated_topic_exists:
+        yield Right(Operation.WRITE, Resource.TOPIC, offsets_topic(ready))
+    else:
+        yield Right(Operation.CREATE, Resource.TOPIC, offsets_topic(ready))
+    for topic in ready.own_topics:
+        yield Right(Operation.CREATE, Resource.TOPIC, topic)
+    if written := ready.config.get("topic"):
+        yield Right(Operation.WRITE, Resource.TOPIC, written)
+    for number in range(len(ready.before.tasks)) if ready.delivery.exactly_once else ():
+        id_ = task_id(ready.group, ready.name, number)
+        yield Right(Operation.WRITE, Resource.TRANSACTIONAL_ID, id_)
