@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    UnknownOutcome,
+)
 from connectctl.ops.task_runtime.testing.faults import Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from fakes.consumergroup import Group, Producer
@@ -156,21 +159,15 @@ class TestMemoryProducer(OneProducerContract):
 
 
 @pytest.mark.live
-class TestRealProducers(ProducersContract):
-    """Both real ones on a real broker."""
+class TestRealProducer(ProducersContract):
+    """The real one on a real broker."""
 
-    @pytest.fixture(
-        params=["ColumnarProducer", pytest.param("TaskProducer", marks=pytest.mark.slow)]
-    )
-    def stage(self, cluster: Sandbox, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    @pytest.fixture
+    def stage(self, cluster: Sandbox) -> Iterator[Stage]:
         from connectctl.ops.clients.librdkafka.client import Kafka
-        from connectctl.ops.task_runtime.task import columnar_producer, transactional_producer
+        from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
         from live.real import create_topic
 
-        module = (
-            columnar_producer if request.param == "ColumnarProducer" else transactional_producer
-        )
-        kind: Any = getattr(module, request.param)
         topic = create_topic(
             cluster.bootstrap_servers, f"contract-{secrets.token_hex(4)}", 2, "delete"
         )
@@ -178,8 +175,7 @@ class TestRealProducers(ProducersContract):
         made: list[Any] = []
 
         def opened() -> Any:
-            made.append(kind(kafka, topic, timeout_ms=10_000))
-            made[-1].existing_topic = topic
+            made.append(TaskProducer(kafka, topic, timeout_ms=10_000))
             return made[-1]
 
         def values() -> list[bytes | None]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 SOCKET_TIMEOUT_MS = 1500
@@ -58,7 +57,7 @@ class Attempt:
 
 
 class Told(TaskProducer):
-    """librdkafka's producer, which tells of its first commit, and may be slow to begin."""
+    """A producer that tells of its first commit, and may be slow to begin."""
 
     hesitate: Callable[[], None]
     first = True
@@ -77,10 +76,6 @@ class Told(TaskProducer):
         if self.first:
             self.first = False
             report("commits")
-
-
-class ToldBatches(Told, ColumnarProducer):
-    """The same of the producer that writes whole batches."""
 
 
 class Telling(list[str]):

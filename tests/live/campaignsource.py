@@ -20,7 +20,7 @@ from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from fakes import silentadmin
-from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, ToldBatches, report
+from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
 
 
 class Counting(SourceTask):
@@ -69,12 +69,10 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
         vars(offset_store)["end_offsets"] = silentadmin.believed
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 
-    kind = chance.choice([Told, ToldBatches])  # the attempts of a task meet each other's
-
     def open_producer() -> Told:
-        properties = {"socket.timeout.ms": SOCKET_TIMEOUT_MS, "linger.ms": 2}
+        properties = {"socket.timeout.ms": SOCKET_TIMEOUT_MS}
         id_ = task_id(attempt.group, attempt.connector, attempt.task)
-        handle = kind(kafka, id_, timeout_ms=attempt.timeout_ms, properties=properties)
+        handle = Told(kafka, id_, timeout_ms=attempt.timeout_ms, properties=properties)
         handle.hesitate = lambda: time.sleep(chance.uniform(0, attempt.hesitation))
         return handle
 

@@ -15,7 +15,6 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     FROM_RECORDS,
     group_ledger,
-    group_producer,
     transform_source,
 )
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
@@ -28,8 +27,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.subscription import subscription
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, ToldBatches, report
+from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
 
 SESSION_MS = 8_000
 CONSUMER = {
@@ -109,19 +107,14 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
         ),
         "producer.override.transaction.timeout.ms": str(attempt.timeout_ms),
     }
-    if not columns and chance.random() < 0.3:  # which is librdkafka's
-        config["producer.override.linger.ms"] = "2"
     spec = spec_of(attempt, config, NumberedColumns if columns else Numbered)
     shared = SharedClients(spec)
     vars(shared)["stale_because"] = attempt.stale_because
     stats = TaskStats(doubts=Telling())
     hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
-    told = (
-        ToldBatches if issubclass(group_producer(spec, shared.target), ColumnarProducer) else Told
-    )
-    kind = type("Hesitant", (told,), {"hesitate": hesitate})
-    properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS), "linger.ms": "2"}
-    supply = transform_source(spec, shared.target, config, stats)
+    kind = type("Hesitant", (Told,), {"hesitate": hesitate})
+    properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS)}
+    supply = transform_source(spec, config, stats)
     with (
         closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger,
         closing(supply),

@@ -136,7 +136,7 @@ class Copy:
         stats = TaskStats()
         supply = TopicCopy.supply(SourceContext(self.name, config, how, offsets, 30, stats))
         assert supply is not None
-        kind = source_producer_class(kafka, supply, how, config)
+        kind = source_producer_class(supply, how)
         properties = {**supply.producer_properties, **how.properties}
         id_ = task_id(f"g-{self.name}", self.name, number)
         kernel = ExactlyOnceTask(

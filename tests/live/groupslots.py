@@ -174,10 +174,8 @@ class Slots:
         member.join(listener or Listener(), PATIENCE)
         return member
 
-    def producer(
-        self, number: int, timeout_ms: int = 10_000, kind: type[TaskProducer] = TaskProducer
-    ) -> TaskProducer:
-        return kind(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
+    def producer(self, number: int, timeout_ms: int = 10_000) -> TaskProducer:
+        return TaskProducer(self.kafka, self.id_of(number), timeout_ms=timeout_ms)
 
     def slot(self, number: int, **more: Any) -> Slot:
         started = Slot(self, number, **more)

@@ -82,8 +82,7 @@ class Numbers:
 class Place:
     """A connector's id, topic and offsets topics, new for each test."""
 
-    def __init__(self, cluster: Sandbox, kind: type[TaskProducer] = TaskProducer):
-        self.kind = kind
+    def __init__(self, cluster: Sandbox):
         self.connector = f"kernel-{secrets.token_hex(4)}"
         self.key = f'["{self.connector}",{{"file":1}}]'.encode()
         self.kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
@@ -92,7 +91,7 @@ class Place:
         self.global_ = create_topic(cluster.bootstrap_servers, f"{self.connector}-global-offsets")
 
     def handle(self, timeout_ms: int = 15_000) -> TaskProducer:
-        return self.kind(self.kafka, f"g-{self.connector}-0", timeout_ms=timeout_ms)
+        return TaskProducer(self.kafka, f"g-{self.connector}-0", timeout_ms=timeout_ms)
 
     def store(self, *, secondary: bool = False) -> OffsetStore:
         behind = CommittedOffsets(self.kafka, self.global_, self.connector) if secondary else None

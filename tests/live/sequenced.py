@@ -70,7 +70,7 @@ class Connector:
     boundary: Boundary = Boundary.POLL
 
     def handle(self, task: int) -> TaskProducer:
-        return self.place.kind(
+        return TaskProducer(
             self.place.kafka, task_id("g", self.place.connector, task), timeout_ms=30_000
         )
 

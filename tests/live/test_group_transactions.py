@@ -1,6 +1,4 @@
-"""Offsets of a group in a transaction (KIP-447), through librdkafka and through the producer of
-whole batches.
-"""
+"""Offsets of a group in a transaction (KIP-447)."""
 
 from __future__ import annotations
 
@@ -15,7 +13,6 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import (
     Fenced,
     Rebalancing,
@@ -30,12 +27,11 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 pytestmark = pytest.mark.live
-QUICK = {"socket.timeout.ms": 1500, "linger.ms": 0}
-KINDS = pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
+QUICK = {"socket.timeout.ms": 1500}
 
 
-def begun(slots: Slots, number: int, kind: type[TaskProducer]) -> TaskProducer:
-    producer = slots.producer(number, kind=kind)
+def begun(slots: Slots, number: int) -> TaskProducer:
+    producer = slots.producer(number)
     producer.initialise(PATIENCE)
     producer.begin()
     return producer
@@ -43,14 +39,12 @@ def begun(slots: Slots, number: int, kind: type[TaskProducer]) -> TaskProducer:
 
 def code_of(error: BaseException) -> int:
     """What the broker said."""
-    cause: Any = error.__cause__
-    return cause.code if isinstance(cause, Refusal) else cause.args[0].code()
+    assert isinstance(error.__cause__, Refusal)
+    return error.__cause__.code
 
 
-@pytest.mark.drawn
-@KINDS
 def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
-    cluster: Sandbox, kind: type[TaskProducer]
+    cluster: Sandbox,
 ) -> None:
     with Slots.new(cluster) as slots:
         member = slots.joined(0)
@@ -62,7 +56,7 @@ def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
         new = polled.generations[member]
         foreign = Generation.of(slots.settings.group, "nobody", new)
         for who, code in ((old, Code.ILLEGAL_GENERATION), (foreign, Code.UNKNOWN_MEMBER_ID)):
-            producer = begun(slots, 7, kind)
+            producer = begun(slots, 7)
             with pytest.raises(Rebalancing) as told:
                 producer.send_group_offsets({min(slots.places): GroupOffset(1)}, who, PATIENCE)  # type: ignore[arg-type]
             assert code_of(told.value) == code
@@ -72,25 +66,21 @@ def test_offsets_of_an_old_generation_and_of_a_foreign_member_are_refused(
         assert slots.committed() == {}
 
 
-@pytest.mark.drawn
-@KINDS
 def test_an_attempt_whose_instance_id_is_taken_is_fenced_also_in_its_transaction(
-    cluster: Sandbox, kind: type[TaskProducer]
+    cluster: Sandbox,
 ) -> None:
     with Slots.new(cluster) as slots:
         older = slots.joined(0)
         slots.polling(slots.joined(0))
-        producer = begun(slots, 7, kind)
+        producer = begun(slots, 7)
         with pytest.raises(Fenced):
             producer.send_group_offsets({min(slots.places): GroupOffset(1)}, older, PATIENCE)
         producer.discard()
         assert slots.committed() == {}
 
 
-@pytest.mark.drawn
-@KINDS
 def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
-    cluster: Sandbox, kind: type[TaskProducer]
+    cluster: Sandbox,
 ) -> None:
     with Slots.new(cluster) as slots:
         member = slots.joined(0)
@@ -99,7 +89,7 @@ def test_offsets_are_there_with_the_records_behind_the_commit_and_not_before(
         def committed() -> dict[TopicPartition, int]:
             return {place: each.offset for place, each in member.stable(slots.places).items()}
 
-        producer = begun(slots, 0, kind)
+        producer = begun(slots, 0)
         producer.send(TransactionBatch([ProducerRecord(slots.target, None, b"0:0")]))
         producer.send_group_offsets(offsets, member, PATIENCE)
         assert (slots.committed(), slots.seen()) == ({}, [])
@@ -123,14 +113,11 @@ def proxy(cluster: Sandbox) -> Iterator[FaultProxy]:
 
 @pytest.mark.drawn(each="api")
 @pytest.mark.parametrize("api", [ADD_OFFSETS, TXN_OFFSET_COMMIT, END_TXN])
-@pytest.mark.parametrize(
-    ("kind", "new"), [(TaskProducer, False), (ColumnarProducer, False), (ColumnarProducer, True)]
-)
+@pytest.mark.parametrize("new", [False, True])
 def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
     cluster: Sandbox,
     proxy: FaultProxy,
     monkeypatch: pytest.MonkeyPatch,
-    kind: type[TaskProducer],
     new: bool,
     api: int,
 ) -> None:
@@ -145,7 +132,7 @@ def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
         api = TXN_OFFSET_COMMIT
     fault = proxy.hold(api)
 
-    class Late(kind):  # type: ignore[misc,valid-type]
+    class Late(TaskProducer):
         """The held request arrives behind the first commit of the next instance."""
 
         def commit(self, patience: float) -> None:
@@ -157,7 +144,7 @@ def test_what_comes_late_finds_a_newer_epoch_and_tears_nothing(
         kafka = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=PATIENCE)
         opened = lambda: Late(kafka, slots.id_of(0), timeout_ms=30_000, properties=QUICK)  # noqa: E731
         slots.write()
-        slot = slots.slot(0, open_producer=opened, columnar=kind is ColumnarProducer)
+        slot = slots.slot(0, open_producer=opened, columnar=new)
         eventually(fault.caught.is_set)
         eventually(lambda: slots.seen() == slots.each_once)
         slots.write()
@@ -176,7 +163,7 @@ def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_ther
     cluster: Sandbox,
 ) -> None:
     def opened(number: int) -> Any:
-        return lambda: slots.producer(number, kind=ColumnarProducer)
+        return lambda: slots.producer(number)
 
     with Slots.new(cluster) as slots:
         slots.write()

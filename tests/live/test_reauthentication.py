@@ -18,8 +18,7 @@ from connectctl.ops.kafka.batch_headers import Batch
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
 from live.securedcluster import as_admin, create_topic
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class Lived:
         """
         kafka: Any = Kafka(self.client, timeout=60)
         handle, headers = (
-            ColumnarProducer(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
+            TaskProducer(kafka, f"{self.place.topic}-id", timeout_ms=60_000),
             Headers(self.client, timeout=60),
         )
         seen: set[int] = set()

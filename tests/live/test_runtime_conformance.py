@@ -27,7 +27,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     ProducerRecord,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.transactional_producer import (
@@ -208,12 +208,10 @@ def test_a_leader_that_is_fenced_again_and_again_is_refused_in_one_line(
     assert made.leader.read_state(place.connector).commit == -1
 
 
-@pytest.mark.drawn
-@pytest.mark.parametrize("kind", [TaskProducer, ColumnarProducer])
 def test_tasks_that_commit_without_a_pause_are_fenced_in_the_middle_of_a_commit_too(
-    cluster: Sandbox, calls: TransactionClient, kind: type[TaskProducer]
+    cluster: Sandbox, calls: TransactionClient
 ) -> None:
-    place = Place(cluster, kind)
+    place = Place(cluster)
     for _ in range(5):
         busy = [Busy(Connector(place), task) for task in range(4)]
         for each in busy:
@@ -267,7 +265,11 @@ def test_records_that_find_no_room_in_the_producers_queue_are_sent_once_there_is
 ) -> None:
     tight = {"queue.buffering.max.messages": "3", "linger.ms": "1"}
     handle = partial(
-        TaskProducer, place.kafka, f"g-{place.connector}-0", timeout_ms=30_000, properties=tight
+        IdempotentProducer,
+        place.kafka,
+        f"g-{place.connector}-0",
+        timeout_ms=30_000,
+        properties=tight,
     )
     assert place.kernel(open_producer=handle).run(Numbers(place, 60)).stats.records == 60
     assert place.seen() == list(range(60))

@@ -22,7 +22,6 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     ProducerRecord,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(params=[TaskProducer, ColumnarProducer])
-def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
-    return Place(cluster, request.param)
+@pytest.fixture
+def place(cluster: Sandbox) -> Place:
+    return Place(cluster)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -223,7 +222,7 @@ def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> N
 def test_batches_are_read_however_they_are_compressed(cluster: Sandbox, codec: str) -> None:
     place = Place(cluster)
     properties = {"compression.type": codec, "batch.size": 200}
-    handle = ColumnarProducer(
+    handle = TaskProducer(
         place.kafka, f"g-{place.connector}-0", timeout_ms=15_000, properties=properties
     )
     values = [b"%d" % n for n in range(1000)]
@@ -265,7 +264,7 @@ def test_brokers_unpack_batches_of_any_size_that_they_compress_otherwise(
         for n in sizes
         for dense in (True, False)
     ]
-    handle = ColumnarProducer(
+    handle = TaskProducer(
         place.kafka,
         f"g-{place.connector}-0",
         timeout_ms=15_000,

@@ -23,8 +23,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TaskStats,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task import columnar_producer
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task import transactional_producer
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import FaultProxy
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 
-@pytest.fixture(params=[TaskProducer, ColumnarProducer])
-def place(cluster: Sandbox, request: pytest.FixtureRequest) -> Place:
-    return Place(cluster, request.param)
+@pytest.fixture
+def place(cluster: Sandbox) -> Place:
+    return Place(cluster)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +46,7 @@ def begins_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A producer of batches keeps small transactions to itself until their commit: then they have
     no time to run out.
     """
-    monkeypatch.setattr(columnar_producer, "BUFFER_BYTES", 0)
+    monkeypatch.setattr(transactional_producer, "BUFFER_BYTES", 0)
     monkeypatch.setattr(batch_sender, "OPENING_BYTES", 0)
 
 
@@ -93,7 +92,7 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
 
     progress = TaskProgress(now=lambda: time.monotonic() + sum(later))
     kernel = place.kernel(
-        open_producer=lambda: place.kind(place.kafka, id_, timeout_ms=1000),
+        open_producer=lambda: TaskProducer(place.kafka, id_, timeout_ms=1000),
         stats=TaskStats(progress=progress),
     )
     if more:
@@ -123,7 +122,7 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
     cluster: Sandbox,
 ) -> None:
     """20 MB at 4 MB/s as one transaction would take 5 s of the 3 s that it has."""
-    place = Place(cluster, ColumnarProducer)
+    place = Place(cluster)
     proxy = FaultProxy(cluster.bootstrap_servers)
     proxy.rate = 4e6
     slow = Kafka({"bootstrap.servers": proxy.bootstrap}, timeout=30)
@@ -139,7 +138,7 @@ def test_on_a_slow_way_to_the_brokers_transactions_are_cut_before_their_time_is_
         [rows], place.connector, place.topic, FrameColumns(("file",), "id"), count, timeout=3
     )
     ended = place.kernel(
-        open_producer=lambda: ColumnarProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)
+        open_producer=lambda: TaskProducer(slow, f"g-{place.connector}-0", timeout_ms=3000)
     ).run(supply)
     proxy.close()
     assert (ended.reason, ended.stats.records) == (EndReason.ENDED, count)

@@ -16,7 +16,7 @@ from connectctl.ops.core.errors import NotAuthorized
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.certificates import Certificates, certificates
 from live.real import Ran, connectctl, create_topic, write
 
@@ -193,8 +193,8 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
     stranger.close()
 
 
-def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> ColumnarProducer:
-    return ColumnarProducer(
+def batch_handle(guarded: Sandbox, certificate: Certificates, user: str) -> TaskProducer:
+    return TaskProducer(
         Kafka(client_of(guarded, certificate, user), timeout=120), "g-c-0", timeout_ms=15_000
     )
 

@@ -18,9 +18,9 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.dataframe import api as dataframe_api
 from connectctl.ops.task_runtime.dataframe.api import Target
 from connectctl.ops.task_runtime.job.generation import Leader
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.faultproxy import FaultProxy
 from live.brokerfeatures import set_feature
 from live.real import create_topic
@@ -57,7 +57,7 @@ class Place:
         self.topic = create_topic(cluster.bootstrap_servers, f"{self.group}-configs", 1)
         self.straight = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=TIMEOUT)
         for n in range(TASKS):  # each id has a producer to fence
-            handle = ColumnarProducer(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
+            handle = TaskProducer(self.straight, task_id(self.group, "c", n), timeout_ms=10_000)
             handle.initialise(TIMEOUT)
             handle.discard()
         self.proxy = FaultProxy(cluster.bootstrap_servers)

@@ -26,9 +26,9 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from depth import deep
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
@@ -386,7 +386,7 @@ def test_a_task_writes_on_to_partitions_that_have_a_leader(three: Broker) -> Non
         return int(kafka.admin.list_topics(topic, 10).topics[topic].partitions[partition].leader)
 
     victim = int(eventually(lambda: leader(1)))
-    producer = ColumnarProducer(kafka, f"leaderless-{secrets.token_hex(4)}", timeout_ms=60_000)
+    producer = TaskProducer(kafka, f"leaderless-{secrets.token_hex(4)}", timeout_ms=60_000)
     kill_broker(three.sandbox, victim)
     try:
         eventually(lambda: leader(1) == -1)

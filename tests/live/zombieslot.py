@@ -12,7 +12,6 @@ import threading
 from typing import Any
 
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.groupslots import DynamicSettings, Slot, Slots
 
@@ -21,28 +20,24 @@ TIMEOUT_MS = 120_000
 _stopped = threading.Event()
 
 
-def stopping(kind: type[TaskProducer]) -> type[TaskProducer]:
-    """``kind``, which stops the process before it sends the offsets of its first transaction."""
+class Stopping(TaskProducer):
+    """Stops the process before it sends the offsets of its first transaction."""
 
-    class Stopping(kind):  # type: ignore[misc,valid-type]
-        def send_group_offsets(self, *given: Any) -> None:
-            if not _stopped.is_set():
-                _stopped.set()
-                os.kill(os.getpid(), signal.SIGSTOP)
-            super().send_group_offsets(*given)
-
-    return Stopping
+    def send_group_offsets(self, *given: Any) -> None:
+        if not _stopped.is_set():
+            _stopped.set()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        super().send_group_offsets(*given)
 
 
 def main(
     bootstrap: str, name: str, dynamic: str, columnar: str, properties: str, partitions: str
 ) -> None:
     kind = DynamicSettings if dynamic == "True" else ConsumerSettings
-    made = stopping(ColumnarProducer if columnar == "True" else TaskProducer)
     with Slots(
         bootstrap, name, kind(f"connect-{name}", properties=json.loads(properties)), int(partitions)
     ) as slots:
-        opened = lambda: made(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
+        opened = lambda: Stopping(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
         slot = Slot(slots, 0, open_producer=opened, columnar=columnar == "True")
         slot.start()
         sys.stdin.read()

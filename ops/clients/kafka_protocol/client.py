@@ -137,11 +137,12 @@ class KafkaProtocolClient:
         from kafka.net.manager import KafkaConnectionManager
         from kafka.net.selector import NetworkSelector
 
-        loop = NetworkSelector(slow_task_threshold_secs=0)
+        self._loop = loop = NetworkSelector(slow_task_threshold_secs=0)
         try:
+            self.settings = arguments(self._properties)
             manager = KafkaConnectionManager(
                 loop,
-                **arguments(self._properties),
+                **self.settings,
                 # or a busy connection refuses; Pipeline keeps WINDOW
                 max_in_flight_requests_per_connection=1_000_000,
                 receive_message_max_bytes=_LARGEST_ANSWER,
@@ -158,7 +159,7 @@ class KafkaProtocolClient:
             raise self._login_error(self.failure(e, "connect")) from e
         # At the end of the process the system closes the sockets, and waiting for a broker that
         # hangs is useless.
-        weakref.finalize(self, _ABANDONED.put, manager).atexit = False
+        weakref.finalize(self, _ABANDONED.put, (loop, manager)).atexit = False
         _have_closer()
         return manager
 
@@ -185,9 +186,9 @@ class KafkaProtocolClient:
 
     def run(self, doing: str, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run the coroutine that ``work`` makes on the loop, to its end."""
-        loop = self.manager._net
+        _ = self.manager  # whose loop it is
         try:
-            return loop.run(work)
+            return self._loop.run(work)
         except Exception as e:
             raise self.failure(e, doing) from e
 
@@ -249,18 +250,37 @@ class KafkaProtocolClient:
 
     async def connection(self, broker: Any, patience: float | None) -> Any:
         """Return the connection to ``broker`` for everybody's requests, made within ``patience``
-        seconds, if given. Whoever takes it for itself (``RawConnection``) removes it from the
-        manager, perhaps while others wait for it: they get another one.
+        seconds, if given.
         """
-        known, timeout_ms = self.manager._conns, None if patience is None else int(patience * 1000)
+        timeout_ms = None if patience is None else int(patience * 1000)
+        await self._know(broker)
+        return await self.manager.get_connection(broker, timeout_ms=timeout_ms)
+
+    async def _know(self, broker: Any) -> None:
+        """Look up the brokers where ``broker`` has come, or come back, since that was done."""
         cluster = self.manager.cluster
-        # A broker without metadata has come, or come back, since it was asked for.
         if broker is not None and cluster.broker_metadata(broker) is None:
             await cluster.refresh_metadata(self.manager.least_loaded_node())
-        while True:
-            connection = await self.manager.get_connection(broker, timeout_ms=timeout_ms)
-            if known.get(broker) is connection:
-                return connection
+
+    def address(self, broker: int) -> tuple[str, int]:
+        """Return the host and the port of ``broker``."""
+        self.run("look up the brokers", lambda: self._know(broker))
+        if (found := self.manager.cluster.broker_metadata(broker)) is None:
+            raise Unreachable(
+                f"Kafka at {self.bootstrap} does not answer",
+                why=f"broker {broker} is not there",
+                next_step="Check the broker.",
+            )
+        return str(found.host), int(found.port)
+
+    def look_up_again(self) -> None:
+        """Have the brokers looked up again: one that does not answer may have another address."""
+
+        async def request() -> None:
+            self.manager.cluster.request_update()
+
+        with suppress(ConnectctlError):
+            self.run("look up the brokers", request)
 
     async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
         """Run all at once; what one raises is given in place of its result."""
@@ -282,7 +302,7 @@ class KafkaProtocolClient:
             for key, _ in requests:
                 on_answer(key, Code.NOT_SENT, None)
             return
-        pipeline = _Pipeline(self.manager, connection, requests, patience, on_answer)
+        pipeline = _Pipeline(self._loop, connection, requests, patience, on_answer)
         pipeline.fill()
         await pipeline.finished
 
@@ -291,7 +311,7 @@ class KafkaProtocolClient:
         with self._opening:
             manager = self.__dict__.pop("_opened", None)
         if manager is not None:
-            _close(manager)
+            _close(self._loop, manager)
 
 
 def load() -> None:
@@ -328,14 +348,11 @@ def _close_abandoned() -> None:
     while True:
         abandoned = _ABANDONED.get()
         with suppress(Exception):
-            _close(abandoned)
+            _close(*abandoned)
 
 
-def _close(manager: Any) -> None:
-    loop = manager._net
-    if loop._closed:
-        return
-    # It may be broken already; its user has seen that, or sends nothing more.
+def _close(loop: Any, manager: Any) -> None:
+    # It may be closed or broken already; its user has seen that, or sends nothing more.
     with suppress(Exception):
         loop.run(manager.close)
     loop.close()
@@ -372,7 +389,7 @@ class _Pipeline:
 
     def __init__(
         self,
-        manager: Any,
+        loop: Any,
         connection: Any,
         requests: Iterator[tuple[str, Any]],
         patience: float,
@@ -380,8 +397,8 @@ class _Pipeline:
     ) -> None:
         from kafka.future import Future
 
-        self._manager, self._connection, self._requests, self._on_answer = (
-            manager,
+        self._loop, self._connection, self._requests, self._on_answer = (
+            loop,
             connection,
             requests,
             on_answer,
@@ -397,7 +414,7 @@ class _Pipeline:
             if self._connection.closed:
                 return self._rest_is_not_sent()
             if self._connection.paused:
-                self._manager._net.call_later(_PAUSE, self.fill)
+                self._loop.call_later(_PAUSE, self.fill)
                 return None
             key, request = next(self._requests, (None, None))
             if key is None:

@@ -1,4 +1,4 @@
-"""One broker's connection: made, encrypted and logged in by kafka-python, then read by hand.
+"""One broker's connection, made, encrypted, logged in, written and read by its owner's thread.
 
 kafka-python takes 4 kB from a socket at a time and keeps an answer until it is whole. Batch headers
 are 61 bytes in every 16 kB, so that here the answer is walked through while it arrives, and what
@@ -7,6 +7,7 @@ lies between two headers is overwritten.
 
 from __future__ import annotations
 
+import socket
 import ssl
 import struct
 from collections import deque
@@ -14,9 +15,11 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any
 
+from connectctl.ops.clients.connection_errors import login_refused
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.readable import readable
-from connectctl.ops.clients.kafka_protocol.reauthentication import Login, renewed
+from connectctl.ops.clients.kafka_protocol.reauthentication import Login, login
+from connectctl.ops.core.errors import NotAuthorized
 
 _BUFFER = 1 << 20
 SMALL_ROOM = 1 << 14
@@ -25,7 +28,6 @@ IDLE = 60.0
 """Seconds after which a connection without a request is not used any more: brokers close those that
 are idle.
 """
-_PAUSE = 0.005
 _AT_ONCE = 512
 """Parts of a request that are given to the kernel in one call, which takes 1,024."""
 _SIZE = struct.Struct(">i")
@@ -42,8 +44,8 @@ class RawConnection:
     """A connection to ``broker`` that belongs to us alone. ``timeout`` in seconds bounds every wait
     for bytes.
 
-    ``room`` is the size of its buffer in bytes, at first. It is made within ``patience`` seconds,
-    the time-out if None.
+    ``room`` is the size of its buffer in bytes, at first. It is made, encrypted and logged in
+    within ``patience`` seconds, the time-out if None. Raises what ``KafkaProtocolClient.run`` does.
     """
 
     def __init__(
@@ -55,49 +57,44 @@ class RawConnection:
         room: int = _BUFFER,
         patience: float | None = None,
     ) -> None:
-        from kafka.errors import KafkaConnectionError
-
-        async def take() -> Any:
-            manager = wire.manager
-            connection = await wire.connection(broker, timeout if patience is None else patience)
-            # From here on nobody else may read or write it: not the loop, not a refresh of the
-            # metadata, not a renewal of the login. What others have asked on it is answered first.
-            manager._conns.pop(broker, None)
-            while connection.in_flight_requests or connection._reauth.is_reauthenticating:
-                await manager._net.sleep(_PAUSE)
-            if connection.closed:
-                raise KafkaConnectionError("the broker closed the connection")
-            connection._reauth.cancel()
-            transport = connection.transport
-            transport._read = False
-            manager._net.cancel(transport._read_task)
-            return connection
-
-        self._wire, self._broker, self._connection = wire, broker, wire.run("connect", take)
-        self._socket = self._connection.transport._sock
-        self._timeout = timeout
-        self._socket.settimeout(timeout)
+        self._wire, self._timeout = wire, timeout
         self._buffer = bytearray(room)
         self._view = memoryview(self._buffer)
         self._at = self._filled = 0
         self._asked = self._answered = 0
-        login = self._connection._reauth
-        self._session = Login.of(login.session_lifetime_ms, login.authenticated_at or 0.0)
+        self._session = Login()
         self.left = 0
         """Bytes of the answer that were not taken yet."""
+        self._host, port = wire.address(broker)
+        try:
+            self._connect(port, timeout if patience is None else patience)
+        except Exception as e:
+            wire.look_up_again()  # the broker may be elsewhere by now
+            raise wire.failure(e, "connect") from e
+
+    def _connect(self, port: int, patience: float) -> None:
+        self._socket: socket.socket = socket.create_connection((self._host, port), patience)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if (context := self._wire.settings.get("ssl_context")) is not None:
+                self._socket = context.wrap_socket(self._socket, server_hostname=self._host)
+            if "sasl_mechanism" in self._wire.settings:
+                self._log_in()
+        except BaseException:
+            self._socket.close()
+            raise
+        self._socket.settimeout(self._timeout)
+
+    def _log_in(self) -> None:
+        self._session = login(self._exchange, self._wire.settings, self._host, self._refused)
+
+    def _refused(self, why: str) -> NotAuthorized:
+        return login_refused("connect", self._wire.bootstrap, why)
 
     def close(self) -> None:
-        connection, known = self._connection, self._wire.manager._conns
-
-        async def closed() -> None:
-            # At its end a connection has kafka-python forget the broker's, which by now is another
-            # one.
-            other = known.get(self._broker)
-            connection.close()
-            if other is not None and other is not connection:
-                known[self._broker] = other
-
-        self._wire.run("close a connection", closed)
+        """Close the socket."""
+        self._socket.close()
 
     def ask(self, request: Any) -> None:
         """Send ``request`` and wait until its answer begins; ``take`` and ``skip`` then go through
@@ -107,7 +104,7 @@ class RawConnection:
 
     def answer_to(self, request: Any) -> Any:
         """The answer to ``request``, which has begun, to its end."""
-        kind = request._header.get_response_class()
+        kind = request.header.get_response_class()
         data = self.bytes(self.left)
         # Behind the header of a flexible version is a byte that counts its tags: there are none.
         return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
@@ -180,9 +177,7 @@ class RawConnection:
 
     def _renew(self) -> None:
         if self._session.is_ending and self._answered == self._asked:
-            connection = self._connection
-            host = connection.transport.host or connection.transport.getPeer()[0]
-            self._session = renewed(self._exchange, connection.config, host, self._wire.bootstrap)
+            self._log_in()
 
     def _exchange(self, request: Any, answer: Any) -> Any:
         self.await_answer(self._transmit(request))

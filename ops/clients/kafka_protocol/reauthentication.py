@@ -1,4 +1,4 @@
-"""Sessions of SASL that end (KIP-368), on connections that kafka-python no longer looks after.
+"""Logins of SASL, and sessions that end (KIP-368), on connections that are ours alone.
 
 A broker with ``connections.max.reauth.ms``, or a token that expires, closes a connection on which a
 request comes after the session's end. The client logs in again before that, on the same connection,
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,14 +45,17 @@ class Login:
         return self.renew_at is not None and time.monotonic() > self.renew_at
 
 
-def renewed(
-    exchange: Callable[[Any, Any], Any], config: dict[str, Any], host: str, bootstrap: str
+def login(
+    exchange: Callable[[Any, Any], Any],
+    settings: Mapping[str, Any],
+    host: str,
+    refused: Callable[[str], NotAuthorized],
 ) -> Login:
-    """Log in again as kafka-python's ``config`` says; ``exchange`` sends a request and gives its
-    answer.
+    """Log in, or in again, as kafka-python's ``settings`` say; ``exchange`` sends a request and
+    gives its answer.
 
-    Raises ``NotAuthorized`` where the broker no longer takes the login, and what ``exchange``
-    raises.
+    Raises what ``refused`` gives for the reason where the broker does not take the login, and what
+    ``exchange`` raises.
     """
     from kafka.net.sasl import get_sasl_mechanism
     from kafka.protocol.sasl import (
@@ -62,29 +65,22 @@ def renewed(
         SaslHandshakeResponse,
     )
 
-    name = config["sasl_mechanism"]
+    name = settings["sasl_mechanism"]
     answer = exchange(SaslHandshakeRequest[VERSION](mechanism=name), SaslHandshakeResponse[VERSION])
     if answer.error_code:
-        raise _refused(bootstrap, f"error {answer.error_code}")
-    mechanism = get_sasl_mechanism(name)(host=host, **config)
+        raise refused(f"the broker does not support the SASL mechanism {name}")
+    mechanism = get_sasl_mechanism(name)(host=host, **settings)
     began, lifetime = time.monotonic(), 0
     while not mechanism.is_done():
         request = SaslAuthenticateRequest[VERSION](auth_bytes=mechanism.auth_bytes())
         answer = exchange(request, SaslAuthenticateResponse[VERSION])
         if answer.error_code:
-            raise _refused(bootstrap, str(answer.error_message or f"error {answer.error_code}"))
+            raise refused(str(answer.error_message or f"error {answer.error_code}"))
         lifetime = answer.session_lifetime_ms
         try:
             mechanism.receive(answer.auth_bytes)
         except ValueError as e:
-            raise _refused(bootstrap, str(e)) from e
+            raise refused(str(e)) from e
     if not mechanism.is_authenticated():
-        raise _refused(bootstrap, f"{name} did not succeed")
+        raise refused(f"{name} did not succeed")
     return Login.of(lifetime, began)
-
-
-def _refused(bootstrap: str, why: str) -> NotAuthorized:
-    hint = "Check the client's security settings: connectctl context show."
-    return NotAuthorized(
-        f"Kafka at {bootstrap} rejected the re-authentication", why=why, next_step=hint
-    )

@@ -13,20 +13,15 @@ from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
 from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
-from connectctl.ops.task_runtime.task.columnar_producer import (
-    ColumnarProducer,
-    batch_producer_class,
-)
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.subscription import Subscription
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
-    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FROM_RECORDS = 500
 """``max.poll.records`` from which columns are faster than single records; 500 is the default.
@@ -69,7 +64,7 @@ def member_factory(
     return opened
 
 
-def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
+def writes_columns(spec: TaskSpec) -> bool:
     """Whether a transform's output is passed to the producer as columns, which is not faster for
     small polls.
     """
@@ -79,23 +74,21 @@ def writes_columns(spec: TaskSpec, kafka: Kafka) -> bool:
         and kind.task.columnar
         and bool(spec.config.get(OUTPUT, "").strip())
         and _reads(spec).consumer.most_records >= FROM_RECORDS
-        and group_producer(spec, kafka) is ColumnarProducer
+        and spec.delivery.exactly_once
     )
 
 
-def group_producer(spec: TaskSpec, kafka: Kafka) -> type[TaskProducer]:
-    """Return the producer class for a transform or exactly-once sink; it supports all properties in
-    ``spec``.
-    """
-    return batch_producer_class(kafka, spec.delivery, spec.config, GroupIdempotentProducer)
+def group_producer(spec: TaskSpec) -> type[TaskProducer]:
+    """Return the producer class for a transform or exactly-once sink."""
+    return TaskProducer if spec.delivery.exactly_once else GroupIdempotentProducer
 
 
 def transform_source(
-    spec: TaskSpec, kafka: Kafka, config: Mapping[str, str], stats: TaskStats
+    spec: TaskSpec, config: Mapping[str, str], stats: TaskStats
 ) -> TransformSource:
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
-    topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec, kafka)
+    topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec)
     output = OutputSettings(topic, lambda topic: _is_input(reads, topic), columns)
     most = reads.consumer.most_records
     return TransformSource(kind.task, config, output, spec.delivery.interval, most, stats.meter)

@@ -241,13 +241,12 @@ class SinkAttempts:
             yield None
             return
         id_ = task_id(spec.group, spec.connector, self.task)
-        producer = group_producer(spec, self.shared.target)(
+        producer = group_producer(spec)(
             self.shared.target,
             id_,
             timeout_ms=spec.delivery.timeout_ms,
             properties=spec.delivery.properties,
         )
-        producer.existing_topic = spec.offsets
         try:
             with self.stats.progress.asking("initialise its producer"):
                 producer.initialise(spec.patience)

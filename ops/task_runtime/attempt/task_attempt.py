@@ -31,13 +31,11 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
-from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
-from connectctl.ops.task_runtime.task.columnar_producer import batch_producer_class
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
         TransactionBatch,
     )
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-    from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 FAILED = "failed"
 LONGEST_TRACE = 20_000
@@ -346,11 +343,11 @@ def _run(
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
         supply = _record_source(spec, config, stats)
-        kind = source_producer_class(shared.target, supply, spec.delivery, spec.config)
+        kind = source_producer_class(supply, spec.delivery)
     else:
         supply, kind = (
-            transform_source(spec, shared.target, config, stats),
-            group_producer(spec, shared.target),
+            transform_source(spec, config, stats),
+            group_producer(spec),
         )
     leased = TimeboxedSource(supply, task, stats, limits, channel, spec.quiet.get(task, 0.0))
     if spec.subscription is None:
@@ -370,12 +367,11 @@ def _run(
 
 
 def source_producer_class(
-    kafka: Kafka, supply: TaskRecordSource, delivery: DeliverySettings, config: Mapping[str, str]
+    supply: TaskRecordSource, delivery: DeliverySettings
 ) -> type[TaskProducer]:
     """Return the producer class for the batches of another topic, or the records, of ``supply``."""
-    if getattr(supply, "copies_batches", False):
-        return BatchCopyProducer
-    return batch_producer_class(kafka, delivery, config, IdempotentProducer)
+    copies_batches = getattr(supply, "copies_batches", False)
+    return TaskProducer if delivery.exactly_once or copies_batches else IdempotentProducer
 
 
 def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
-from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
+from connectctl.ops.task_runtime.task.at_least_once import ALONE, IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
 from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import Ledger, SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
@@ -44,19 +43,25 @@ def task_kernel(
     whole = {**properties, **delivery.properties}
     limits = BatchSizeLimits(shared.largest_batches, whole)
 
-    def opened(kind: type[TaskProducer]) -> TaskProducer:
-        made = kind(
+    alone: dict[str, str] = {}
+
+    def opened() -> TaskProducer:
+        return kind(
             shared.target,
             id_,
             timeout_ms=delivery.timeout_ms,
-            properties=whole | limits.properties(),
+            properties=whole | limits.properties() | alone,
         )
-        made.existing_topic = spec.offsets
-        return made
 
-    producers = ProducerFactory(kind, opened)
+    def send_one_by_one() -> bool:
+        # The task begins again at what is committed, and meets the rejected record once more.
+        if kind.names_records or alone:
+            return False
+        alone.update(ALONE)
+        return True
+
     return ExactlyOnceTask(
-        producers,
+        opened,
         ledger,
         shared.stale_because,
         stopped,
@@ -67,7 +72,7 @@ def task_kernel(
         outage=spec.outage,
         visible_when_sent=kind is IdempotentProducer,
         batch_size_fits=limits.fits,
-        send_one_by_one=producers.send_one_by_one,
+        send_one_by_one=send_one_by_one,
     )
 
 

@@ -31,16 +31,10 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import Late, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.spi.connector import (
     ExactlyOnceSupport,
-    Outlook,
     Setting,
     SourceConnector,
     SourceRecord,
     SourceTask,
-)
-from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings, idle_for_columns
-from connectctl.ops.task_runtime.task.columnar_producer import (
-    ColumnarProducer,
-    dataframe_producer_class,
 )
 
 if TYPE_CHECKING:
@@ -141,24 +135,6 @@ class DataFrameSource(SourceConnector):
         """Return the maximum number of tasks: Spark's hash assigns the source partitions."""
         named = {name: self.configs[name] for name in _NAMED if self.configs.get(name)}
         return [{**named, "task.id": str(n)} for n in range(max_tasks)]
-
-    def outlook(self, configs: Mapping[str, str]) -> Outlook:
-        """Return the outlook, which names properties of a producer that have no effect on one of
-        columns.
-        """
-        idle = idle_for_columns(configs)
-        if (
-            not idle
-            or dataframe_producer_class(self.context.target, delivery_settings(configs).properties)
-            is not ColumnarProducer
-        ):
-            return Outlook()
-        has = "has" if len(idle) == 1 else "have"
-        note = (
-            f"{', '.join(idle)} {has} no effect here: record batches are built from columns "
-            "and sent immediately."
-        )
-        return Outlook(notes=[note])
 
     def exactly_once_support(self, configs: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

@@ -31,8 +31,8 @@ from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
-from connectctl.ops.task_runtime.task.columnar_producer import dataframe_producer_class
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
@@ -183,12 +183,11 @@ def _run(
             closing.callback(leased.report)
             closing.enter_context(heartbeat(leased.heartbeat, HEARTBEAT))
             supply, stopped = leased, leased.should_stop
-        kind = dataframe_producer_class(shared.target, work.delivery.properties)
         largest = shared.largest_batches([writing.topic]).get(writing.topic)
         properties = dict(rows.producer_properties)
         if largest is not None:
             properties["message.max.bytes"] = str(max(largest, 1000))
         ledger = closing.enter_context(source_ledger(work, shared, task, counts))
         return task_kernel(
-            work, shared, task, properties, stopped, counts, kind, ledger, writing.remedies
+            work, shared, task, properties, stopped, counts, TaskProducer, ledger, writing.remedies
         ).run(supply)

@@ -28,9 +28,12 @@ from connectctl.ops.task_runtime.job.config_topic_records import (
     task_set,
 )
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    TaskProducer,
+    UnknownOutcome,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -114,7 +117,7 @@ class Leader:
         config: Mapping[str, str],
         choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
-        handle = ColumnarProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
+        handle = TaskProducer(self.kafka, leader_id(self.group), timeout_ms=LEADER_TIMEOUT_MS)
         try:
             handle.initialise(self.patience)
             before = self.read_state(name)
@@ -145,7 +148,7 @@ class Leader:
         self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
         return read_config_topic(self.kafka, self.topic, name, READ_PATIENCE)
 
-    def _write(self, handle: ColumnarProducer, records: Sequence[KeyValue]) -> None:
+    def _write(self, handle: TaskProducer, records: Sequence[KeyValue]) -> None:
         handle.begin()
         handle.send(
             TransactionBatch([ProducerRecord(self.topic, key, value, 0) for key, value in records])

@@ -37,8 +37,10 @@ _SAME = {
     "connections.max.idle.ms",
 }
 _RENAMED = {"max.request.size": "message.max.bytes"}
-COLUMNAR_PROPERTIES = frozenset({"client.id", "compression.type", "batch.size", "max.request.size"})
-"""The properties that also have an effect on a producer of columns (``columnar_producer``)."""
+WRITER_PROPERTIES = frozenset(
+    {"client.id", "compression.type", "batch.size", "max.request.size", "request.timeout.ms"}
+)
+"""Those that have an effect on a transactional producer, too (``transactional_producer``)."""
 _FIXED = {
     "enable.idempotence": ("true", " for connectors when exactly-once source support is enabled"),
     "transactional.id": (None, " for connectors when exactly-once source support is enabled"),
@@ -102,7 +104,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         _librdkafka(given),
         {k: v for k, v in given.items() if k.startswith(SECURITY)},
         given.get("bootstrap.servers"),
-        (*_ignored(given), *_unsupported(config)),
+        (*_ignored(given, once), *_unsupported(config)),
         once,
         flush / 1000,
         latency=None if latency is None else latency / 1000,
@@ -146,7 +148,7 @@ def _of_a_group(
         int(timeout) if timeout else timeout_ms,
         properties=_librdkafka(given),
         ignored=(
-            *_ignored(given),
+            *_ignored(given, exactly_once),
             *_without_effect(config, LATENCY, "it is for source connectors"),
         ),
         exactly_once=exactly_once,
@@ -203,14 +205,6 @@ def check(how: DeliverySettings) -> None:
             ) from e
 
 
-def idle_for_columns(config: Mapping[str, str]) -> list[str]:
-    """Return the properties that librdkafka's producer supports, and one of columns does not."""
-    given = client_overrides(config, "producer").keys()
-    return sorted(
-        PRODUCER + name for name in given & (_SAME | _RENAMED.keys()) - COLUMNAR_PROPERTIES
-    )
-
-
 def _unsupported(config: Mapping[str, str]) -> Iterator[str]:
     """A line for each family of properties that workers know and a run does not; and what
     at-least-once has no use for.
@@ -245,7 +239,9 @@ def _timeout(boundary: Boundary, interval: int, latency: int | None) -> int:
     return SHORT_TIMEOUT if boundary is Boundary.POLL else DEFAULT_TIMEOUT_MS
 
 
-def _ignored(given: Mapping[str, str]) -> Iterator[str]:
+def _ignored(given: Mapping[str, str], once: bool) -> Iterator[str]:
+    known = _SAME | _RENAMED.keys()
+    supported = (WRITER_PROPERTIES if once else known) | _SET_BY_CONNECTCTL
     for name, value in given.items():
         if name in _FIXED:
             ours, why = _FIXED[name]
@@ -256,7 +252,12 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
                 f"The value '{value}' for the '{name}' property will be ignored as it cannot be "
                 f"overridden{why}.{end}"
             )
-        elif name not in _SAME | _RENAMED.keys() | _SET_BY_CONNECTCTL and not name.startswith(
-            SECURITY
-        ):
+        elif name in supported or name.startswith(SECURITY):
+            continue
+        elif once:
+            yield (
+                f"{PRODUCER}{name} has no effect with exactly-once delivery: the transactional "
+                "producer has no such property."
+            )
+        else:
             yield f"{PRODUCER}{name} is ignored: librdkafka has no such property."

@@ -118,7 +118,7 @@ class TransactionBatch:
     next batch, whose offsets then cover all of it. ``describe_record`` names the source's record by
     its number in the order of ``records``, ``record_batches`` and ``copies``. ``polled`` is the
     time of the poll, by the monotonic clock; None is the time at which the batch is returned.
-    ``copied_batches`` are for a producer of batches (``batch_copy_producer``).
+    ``copied_batches`` are for a transactional producer.
     """
 
     records: Sequence[ProducerRecord] = ()

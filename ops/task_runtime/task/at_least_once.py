@@ -1,20 +1,30 @@
 """A task without exactly-once, as on a worker without ``exactly.once.source.support=enabled``.
 
-The task loop is the same, with a producer without transactional id and with flushes of offsets as
-boundaries. Records are acknowledged before their offsets are written, so that none is lost; after a
-failure some are delivered again, and no producer is fenced. Source: ``WorkerSourceTask``.
+The task loop is the same, with a producer without transactional id, librdkafka's, and with flushes
+of offsets as boundaries. Records are acknowledged before their offsets are written, so that none is
+lost; after a failure some are delivered again, and no producer is fenced. Source:
+``WorkerSourceTask``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.connect.source_transactions import Boundary
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
+from connectctl.ops.task_runtime.task.rejected_records import (
+    OF_A_RECORD,
+    TOO_LARGE,
+    RejectedRecord,
+    refused,
+    too_large,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import (
-    DEFAULTS,
+    SOCKET_TIMEOUT_MS,
     TaskProducer,
     UnknownOutcome,
 )
@@ -28,6 +38,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 30.0
 """Seconds to wait for acknowledgements; then a new producer sends the records again."""
+DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
+ALONE = {"batch.num.messages": "1"}
+"""The property of a producer whose records are rejected one at a time, so that it names them."""
+FULL_PAUSE = 0.05
 
 
 class FlushBoundaries(Boundaries):
@@ -47,11 +61,32 @@ class FlushBoundaries(Boundaries):
         return [Segment(batch, None), *flush] if batch else flush
 
 
+class _Message(NamedTuple):
+    """The arguments of librdkafka for a record."""
+
+    topic: str
+    key: Any
+    value: Any
+    partition: int | None = None
+    timestamp: int | None = None
+    headers: Any = None
+
+    def is_like(self, other: _Message) -> bool:
+        """Whether ``other``, a message that was not delivered, may be this record."""
+        return (self.topic, self.key or b"", self.value or b"") == (
+            other.topic,
+            other.key or b"",
+            other.value or b"",
+        ) and (self.timestamp in (None, -1, 0) or self.timestamp == other.timestamp)
+
+
 class IdempotentProducer(TaskProducer):
     """A producer without a transactional id for the task loop. A commit waits until everything is
-    acknowledged.
+    acknowledged. With ``ALONE`` in ``properties`` the error for a rejected record names it; else it
+    is a ``RejectedRecord``.
     """
 
+    names_records = False
     overdue = False
 
     def __init__(
@@ -66,7 +101,10 @@ class IdempotentProducer(TaskProducer):
 
         self._kafka = kafka
         self._begun = 0.0
-        self._failed: list[Any] = []
+        self._failed: list[tuple[Any, _Message]] = []
+        """Messages that were not taken or not delivered, with librdkafka's error."""
+        self._unnamed: list[TransactionBatch] = []
+        """With ``ALONE``, what is not acknowledged yet."""
         self.id = id_
         self.timeout_ms = timeout_ms
         ours = {
@@ -75,11 +113,19 @@ class IdempotentProducer(TaskProducer):
             "on_delivery": self._delivered,
         }
         whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
-        self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
+        self._is_alone = ALONE.items() <= whole.items()
+        self._librdkafka: Any = kafka.ask("open a producer", lambda: Producer(whole))
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """False: there are no transactions."""
+        return False
 
     def _delivered(self, error: Any, message: Any) -> None:
         if error is not None:
-            self._failed.append(error)
+            _, timestamp = message.timestamp()
+            sent = _Message(message.topic(), message.key(), message.value(), timestamp=timestamp)
+            self._failed.append((error, sent))
 
     def initialise(self, patience: float) -> None:
         """Nothing: no producer is fenced."""
@@ -94,17 +140,107 @@ class IdempotentProducer(TaskProducer):
 
     def send(self, batch: TransactionBatch) -> None:
         """Write the records of ``batch``, and wait for acknowledgement."""
-        super().send(batch)
+        self._send_batch(batch)
         self.flush("write its records")
+
+    def _send_batch(self, batch: TransactionBatch) -> None:
+        if self._is_alone:
+            self._unnamed.append(batch)
+        self._produce("write its records", lambda: self._send_records(batch))
+
+    def _send_records(self, batch: TransactionBatch) -> None:
+        for record in batch.records:
+            self._send_one(
+                _Message(
+                    record.topic,
+                    record.key,
+                    record.value,
+                    record.partition,
+                    record.timestamp,
+                    list(record.headers),
+                )
+            )
+        for bulk in batch.record_batches:
+            if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
+                for message in _with_headers(bulk):
+                    self._send_one(message)
+            else:
+                self._send_many(bulk.topic, bulk.messages)
+        for copies in batch.copies:
+            for message in _copied(copies.topic, copies.messages):
+                self._send_one(message)
 
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Write source offsets, and wait for acknowledgement."""
-        super().send_offsets(topic, offsets)
+
+        def all_() -> None:
+            for key, value in offsets.items():
+                self._send_one(_Message(topic, key, value))
+
+        self._produce("write its offsets", all_)
         self.flush("write its offsets")
 
-    def _rejection(self) -> None:
-        """None: each rejected record has its own error."""
-        self._producer.poll(0)
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
+        """Commit through the consumer after all records are acknowledged."""
+        self.flush("write its records")
+        consumer.commit(offsets)
+
+    def _send_one(self, message: _Message) -> None:
+        from confluent_kafka import KafkaException
+
+        given = {"partition": message.partition, "timestamp": message.timestamp}
+        # for librdkafka 0 is no timestamp, too
+        more = {name: value for name, value in given.items() if value not in (None, -1)}
+        while True:
+            try:
+                self._librdkafka.produce(
+                    message.topic,
+                    message.value,
+                    message.key,
+                    headers=message.headers or None,
+                    **more,
+                )
+                return
+            except BufferError:
+                self._wait_for_room()
+            except KafkaException as e:
+                self._failed.append((e.args[0], message))
+                raise
+
+    def _send_many(self, topic: str, messages: list[dict[str, Any]]) -> None:
+        from confluent_kafka import KafkaException
+
+        # What is not taken is marked with _error. What did not fit into the queue is sent once
+        # more; anything else, a record that is too large, will not be taken then either.
+        left = messages
+        while left:
+            if self._librdkafka.produce_batch(topic, left) == len(left):
+                return
+            left = [m for m in left if m.get("_error") is not None]
+            hopeless = next((m for m in left if m["_error"].name() != "_QUEUE_FULL"), None)
+            if hopeless is not None:
+                error, key, value = (hopeless.get(name) for name in ("_error", "key", "value"))
+                self._failed.append((error, _Message(topic, key, value)))
+                raise KafkaException(error)
+            left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
+            self._wait_for_room()
+
+    def _wait_for_room(self) -> None:
+        self._librdkafka.poll(FULL_PAUSE)
+        if time.monotonic() - self._begun > self.timeout_ms / 1000:
+            raise UnknownOutcome(
+                "the producer queue stayed full for longer than transaction.timeout.ms"
+            )
+
+    def _produce(self, doing: str, call: Callable[[], object]) -> None:
+        from confluent_kafka import KafkaException
+
+        try:
+            call()
+        except KafkaException as e:
+            self._raise(doing, e.args[0], e)
 
     def flush(self, doing: str) -> None:
         """Wait for all acknowledgements. Raises ``UnknownOutcome``, or the first error of a
@@ -112,14 +248,43 @@ class IdempotentProducer(TaskProducer):
         """
         from confluent_kafka import KafkaException
 
-        left = self._producer.flush(PATIENCE)
+        left = self._librdkafka.flush(PATIENCE)
         if self._failed:
-            error = self._failed[0]
-            self._fail(error, doing, KafkaException(error))
+            error, _ = self._failed[0]
+            self._raise(doing, error, KafkaException(error))
         if left:
             raise UnknownOutcome(
                 f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s"
             )
+        self._unnamed.clear()
+
+    def _raise(self, doing: str, error: Any, cause: Exception) -> None:
+        """Raise ``error``, or in its place the first one of a record, not of the connection."""
+        for rejected, message in self._failed:
+            if rejected.name() in OF_A_RECORD:
+                failure = self._kafka.failure(rejected, doing)
+                raise self._named(rejected, message) or RejectedRecord(
+                    failure.what, why=failure.why, code=rejected.name()
+                ) from cause
+        self._fail(error, doing, cause)
+
+    def _named(self, error: Any, message: _Message) -> ConnectctlError | None:
+        """Return the error for ``message`` with the name of its record, where that is known. One
+        that is there for its neighbour's sake has an error of its own.
+        """
+        named = (
+            batch.record_name(number)
+            for batch in self._unnamed
+            for number, each in enumerate(_messages(batch))
+            if each.is_like(message)
+        )
+        if (record := next(named, None)) is None:
+            return None
+        if error.name() != TOO_LARGE:
+            return refused(record, error.name(), error.str())
+        size = len(message.key or b"") + len(message.value or b"")
+        why = f"{size} bytes of key and value: {error.str()}"
+        return too_large(record, message.topic, why)
 
     def commit(self, patience: float) -> None:
         """Nothing: everything is acknowledged."""
@@ -131,6 +296,10 @@ class IdempotentProducer(TaskProducer):
         """None: acknowledged records are durable."""
         return None
 
+    def _close(self) -> None:
+        self._librdkafka.purge()
+        del self._librdkafka
+
 
 class GroupIdempotentProducer(IdempotentProducer):
     """The same for offsets of a consumer group: it waits for records before a commit, not at each
@@ -138,17 +307,39 @@ class GroupIdempotentProducer(IdempotentProducer):
     """
 
     def send(self, batch: TransactionBatch) -> None:
-        TaskProducer.send(self, batch)
+        """Write the records of ``batch``."""
+        self._send_batch(batch)
 
-    def send_group_offsets(
-        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
-    ) -> None:
-        """Commit through the consumer after all records are acknowledged."""
-        self.flush("write its records")
-        consumer.commit(offsets)
+
+def _messages(batch: TransactionBatch) -> Iterator[_Message]:
+    """The records of ``batch``, in the order of ``TransactionBatch.record_name``."""
+    for record in batch.records:
+        yield _Message(record.topic, record.key, record.value, timestamp=record.timestamp)
+    for bulk in batch.record_batches:
+        for given in bulk.messages:
+            yield _Message(
+                bulk.topic, given.get("key"), given["value"], timestamp=given.get("timestamp")
+            )
+    for copies in batch.copies:
+        yield from _copied(copies.topic, copies.messages)
+
+
+def _with_headers(bulk: ColumnBatch) -> Iterator[_Message]:
+    """``bulk`` record by record: librdkafka's bulk call has no headers."""
+    for given, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
+        when = given.get("timestamp") or None  # 0 stands for none
+        yield _Message(bulk.topic, given.get("key"), given["value"], None, when, headers)
+
+
+def _copied(topic: str, messages: Iterable[Any]) -> Iterator[_Message]:
+    """``messages`` of another topic, as they are."""
+    for m in messages:
+        when = max(m.timestamp()[1], 0) or None  # for librdkafka a timestamp of 0 is none
+        yield _Message(topic, m.key(), m.value(), m.partition(), when, m.headers())
 
 
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
+    """Return the boundaries of transactions, or of flushes of offsets, as ``delivery`` says."""
     if delivery.exactly_once:
         return Boundaries(
             delivery.boundary,

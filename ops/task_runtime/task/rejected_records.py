@@ -12,9 +12,7 @@ OF_A_RECORD = (TOO_LARGE, "INVALID_TIMESTAMP", "INVALID_RECORD")
 
 
 class RejectedRecord(ConnectctlError):
-    """A record was rejected; sending them one by one determines which
-    (``single_record_producer``).
-    """
+    """A record was rejected; sending them one by one determines which (``at_least_once``)."""
 
 
 def refused(record: str, code: str, said: str | None) -> ConnectctlError:

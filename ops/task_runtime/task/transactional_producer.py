@@ -1,37 +1,62 @@
-"""One instance of a task's transactional producer, from its initialisation to the first unknown
-outcome.
+"""A task's transactional producer, from its initialisation to the first unknown outcome.
 
-librdkafka has no KIP-890 transactions: it repeats an EndTxn that timed out on another connection,
-and the first one, where the network only held it back, ends whatever transaction is open when it
-arrives. So an instance is used only while every request was answered in time on a connection that
-stayed; after that it is thrown away, and a new epoch makes the late request harmless.
+It writes whole record batches through the project's own client of Kafka's protocol
+(docs/decisions/0043). It never repeats a request that may have been processed, but for a commit
+under transaction version 2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``. After
+that it is discarded, and the epoch of the next one makes a late request harmless.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from connectctl.ops.clients.librdkafka.group_positions import group_offsets
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
+from connectctl.ops.clients.kafka_protocol.column_writer import TOPIC_PATIENCE, ColumnWriter
+from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
+from connectctl.ops.clients.librdkafka.group_positions import membership
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.batch_rewrite import LARGEST, TargetTopic
+from connectctl.ops.kafka.compression import CODECS
+from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.record_columns import Rows
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
-from connectctl.ops.task_runtime.task.rejected_records import OF_A_RECORD, RejectedRecord
+from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
+from connectctl.ops.task_runtime.task.rejected_records import (
+    OF_A_RECORD,
+    RejectedRecord,
+    refused,
+    too_large,
+)
 from connectctl.ops.task_runtime.task.stale_transactions import expired, open_older_transaction
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
+    from connectctl.ops.kafka.copied_records import CopiedRecords, SentBatch
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
+    from connectctl.ops.task_runtime.spi.transaction_batch import (
+        CopiedBatches,
+        Offsets,
+        TransactionBatch,
+    )
 
 SOCKET_TIMEOUT_MS = 10_000
-"""How long one request may take, unless ``socket.timeout.ms`` is given. A commit that took as long
-may be sent twice.
+"""How long one request may take, unless ``request.timeout.ms`` or ``socket.timeout.ms`` is
+given.
 """
-DEFAULTS = {"linger.ms": 20, "socket.timeout.ms": SOCKET_TIMEOUT_MS}
+BATCH_BYTES = 1_000_000
+"""``batch.size`` by default: just below what a topic takes by default (``max.message.bytes``)."""
+BUFFER_BYTES = 4_000_000
+"""Bytes of single records of a topic, for each partition that they name, that become batches
+together.
+"""
+ALL_BUFFERS_BYTES = 16_000_000
+"""Bytes of all waiting single records."""
 _FENCED = {
     "_FENCED",
     "FENCED_INSTANCE_ID",
@@ -49,8 +74,9 @@ _PERMANENT = {"RECORD_LIST_TOO_LARGE", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORT
     "CLUSTER_AUTHORIZATION_FAILED",
 }
 """What a new instance would meet again."""
-_ALARMS = ("REQTMOUT", "FAIL", "TXNERR", "RETRY")
-FULL_PAUSE = 0.05
+_CODES_OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
+_PRODUCERS_OWN = "producer"
+"""The ``compression.type`` of a topic that leaves it to its producers."""
 ABORT_PATIENCE = 5.0
 """Seconds for the abort of a transaction that an exception or the end of its task interrupted."""
 FENCING_PAUSES, FENCING_PATIENCE = (0.05, 0.2, 1.0), 5.0
@@ -86,38 +112,21 @@ class BrokerError(UnknownOutcome):
     """The broker reported a failure."""
 
 
-class LogWatcher(logging.Handler):
-    """Reads in librdkafka's log what no call returns: requests that timed out, connections that
-    broke.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.alarm: str | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        line = record.getMessage()
-        if self.alarm is None and any(alarm in line for alarm in _ALARMS):
-            self.alarm = line
-
-
 class TaskProducer:
     """One producer of the transactional id ``id_``. Raises ``Fenced``, ``UnknownOutcome``, and
-    ``ConnectctlError`` if the user has to act. ``timeout_ms`` is the transaction's; ``properties``
-    are additional ones of librdkafka.
+    ``ConnectctlError`` if the user has to act. ``timeout_ms`` is the transaction's. Of
+    ``properties`` it uses those in ``WRITER_PROPERTIES``, ``socket.timeout.ms``, and
+    ``message.max.bytes``: the topic's limit.
+
+    Batches of another topic are sent as they are, but for their headers; a batch that its topic
+    would not take, or that is to be compressed otherwise there, is opened and made anew. Without
+    ``compression.type`` they stay compressed as they came.
     """
 
-    existing_topic: str | None = None
-    """A topic that certainly exists: see ``initialise``."""
+    names_records: ClassVar[bool] = True
+    """Whether the error for a rejected record names the record."""
     _is_open = False
     """Whether a transaction was begun whose end was not requested."""
-
-    @property
-    def bumps_epoch(self) -> bool:
-        """Whether each of its transactions has its own epoch (transaction version 2). Known after
-        initialisation.
-        """
-        return False
 
     def __init__(
         self,
@@ -127,90 +136,133 @@ class TaskProducer:
         timeout_ms: int,
         properties: Mapping[str, Any] | None = None,
     ):
-        from confluent_kafka import Producer
-
+        whole = kafka.client | dict(properties or {})
+        timeout = _request_timeout(whole, timeout_ms)
         self._kafka = kafka
-        self._log_watcher = LogWatcher()
         self._begun = 0.0
-        self._rejected: Any = None
-        """The first error of a rejected record; calls only report that the transaction failed."""
+        self._codec = _codec(whole)
+        largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
+        batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
+        self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
+        self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
+        self._writer = ColumnWriter(
+            self._producer,
+            self._codec or "none",
+            batch_bytes,
+            largest,
+            too_large,
+            check=self._check_late,
+        )
+        self._targets: dict[str, TargetTopic] = {}
+        self._unchecked: set[TopicPartition] = set()
+        """Partitions that had no leader to tell whether an older transaction is open there."""
         self.id = id_
         self.timeout_ms = timeout_ms
-        log = logging.Logger("connectctl.task")
-        log.addHandler(self._log_watcher)
-        ours = {
-            "transactional.id": id_,
-            "transaction.timeout.ms": timeout_ms,
-            "partitioner": "murmur2_random",
-            "logger": log,
-            "on_delivery": self._delivered,
-            "delivery.report.only.error": True,
-        }
-        whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
-        # librdkafka takes no time-out of a request that is longer than the transaction's.
-        whole["socket.timeout.ms"] = min(int(whole["socket.timeout.ms"]), timeout_ms)
-        self._request_timeout = whole["socket.timeout.ms"] / 1000
-        self._producer: Any = kafka.ask("open a producer", lambda: Producer(whole))
+
+    def _open(
+        self, client: Mapping[str, Any], id_: str, timeout_ms: int, timeout: float
+    ) -> BatchProducer:
+        return BatchProducer(client, id_, transaction_timeout_ms=timeout_ms, timeout=timeout)
+
+    @property
+    def bumps_epoch(self) -> bool:
+        """Whether each of its transactions has its own epoch (transaction version 2). Known after
+        initialisation.
+        """
+        return self._producer.bumps_epoch
 
     def initialise(self, patience: float) -> None:
         """Fence all older producers of the id, and wait until their transaction is ended;
         ``patience`` in seconds.
-
-        librdkafka looks for the coordinator at once, and where no broker is connected then, again
-        after 500 ms: so a topic is asked for before, which waits for a connection, and once more,
-        as the first answer may come by a connection that is replaced behind it. The topic must
-        exist: brokers may create what a producer asks for.
         """
-        if self.existing_topic is not None:
-            with suppress(Exception):  # what is wrong, the initialisation tells
-                for _ in range(2):
-                    self._producer.list_topics(
-                        self.existing_topic, min(patience, self._request_timeout)
-                    )
-        self._call("initialise its producer", lambda: self._producer.init_transactions(patience))
+        self._writer.patience = min(TOPIC_PATIENCE, patience)
+        self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
         """Return where in ``topics`` an older transaction of it is open, None if nowhere. Call
-        before it begins one.
+        before it begins one. Partitions without a leader are looked at before they are written to.
         """
-        return open_older_transaction(self._kafka, self.id, topics)
+        found: dict[TopicPartition, Any] = {}
+        self._call("look up leaders", lambda: found.update(self._producer.leaders(topics)))
+        leaderless = {
+            place for place, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE
+        }
+        self._unchecked |= leaderless
+        places = sorted(found.keys() - leaderless) if leaderless else None
+        return open_older_transaction(self._kafka, self.id, topics, places)
+
+    def _check_late(self, places: Collection[TopicPartition]) -> None:
+        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``places`` that had no
+        leader before.
+        """
+        if late := self._unchecked.intersection(places):
+            topics = sorted({place.topic for place in late})
+            if why := open_older_transaction(self._kafka, self.id, topics, sorted(late)):
+                raise UnknownOutcome(why)
+            self._unchecked -= late
 
     def begin(self) -> None:
+        """Begin a transaction: for the coordinator it begins with its first partition."""
         self._begun = time.monotonic()
-        self._call("begin a transaction", self._producer.begin_transaction)
+        self._buffer.clear()
         self._is_open = True
 
     def send(self, batch: TransactionBatch) -> None:
         """Add the records of ``batch`` to the transaction."""
+        columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
 
         def all_() -> None:
-            for record in batch.records:
-                self._send_record(
-                    record.topic,
-                    record.key,
-                    record.value,
-                    record.partition,
-                    list(record.headers),
-                    record.timestamp,
-                )
+            self._buffer.add(batch)
+            # Messages of librdkafka keep the response alive that they came in: they are not kept
+            # for the next ones.
+            self._send(everything=bool(columns or batch.copies))
             for bulk in batch.record_batches:
-                if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
-                    self._with_headers(bulk)
-                else:
-                    self._send_dicts(bulk.topic, bulk.messages)
-            for copies in batch.copies:
-                self._send_copies(copies.topic, copies.messages)
+                if isinstance(bulk, ColumnBatch):
+                    self._writer.write(bulk.topic, bulk.columns, named=bulk.describe_row)
+            for copied in batch.copied_batches:
+                self._copy(copied)
 
         self._call("write its records", all_)
 
+    def _send(self, *, everything: bool) -> None:
+        for topic, rows, named in self._buffer.take(everything=everything):
+            self._writer.write(topic, rows, named)
+
+    def _copy(self, copied: CopiedBatches) -> None:
+        target = self._target(copied.topic)
+        for place, some in self._writer.ready(
+            copied.topic, [(each.partition, each) for each in copied.batches]
+        ):
+            name = partial(copied.describe_record, some.partition)
+            # called at once
+            sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023
+            for each in sent:
+                self._producer.send(
+                    place, each.records, each.encode, partial(_named, name, some, each)
+                )
+            copied.count(all(each.unopened for each in sent), some.batches)
+
+    def _target(self, topic: str) -> TargetTopic:
+        """What ``topic`` takes, as far as it may be seen."""
+        if topic not in self._targets:
+            config = self._kafka.topic_configs([topic]).get(topic, {})
+            codec = config.get("compression.type", _PRODUCERS_OWN)
+            largest = config.get("max.message.bytes", "")
+            self._targets[topic] = TargetTopic(
+                int(largest) if largest.isdigit() else LARGEST,
+                config.get("message.timestamp.type") == "LogAppendTime",
+                self._codec
+                if codec == _PRODUCERS_OWN
+                else {"uncompressed": "none"}.get(codec, codec),
+            )
+        return self._targets[topic]
+
     def send_offsets(self, topic: str, offsets: Offsets) -> None:
         """Add source offsets to the transaction, in the partitions of Java's partitioner."""
-
-        def all_() -> None:
-            for key, value in offsets.items():
-                self._send_record(topic, key, value, None, [], None)
-
-        self._call("write its offsets", all_)
+        rows = Rows()
+        for key, value in offsets.items():
+            rows.add(key, value)
+        self._call("write its offsets", lambda: self._writer.write(topic, rows))
 
     def send_group_offsets(
         self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
@@ -219,95 +271,33 @@ class TaskProducer:
         KIP-447), with its generation, member id and instance id. Raises ``UnknownOutcome`` if the
         group has a newer generation.
         """
-        given, metadata = group_offsets(offsets), consumer.metadata
+        member = membership(consumer.metadata)
         self._call(
             "write its offsets",
-            lambda: self._producer.send_offsets_to_transaction(given, metadata, patience),
+            lambda: self._producer.send_group_offsets(member, offsets, patience),
         )
-
-    def _send_record(
-        self,
-        topic: str,
-        key: Any,
-        value: Any,
-        partition: int | None,
-        headers: Any,
-        timestamp: Any,
-        **more: Any,
-    ) -> None:
-        where = {} if partition is None else {"partition": partition}
-        # for librdkafka 0 is none, too
-        when = {} if timestamp in (None, -1) else {"timestamp": timestamp}
-        while True:
-            try:
-                self._producer.produce(
-                    topic, value, key, headers=headers or None, **where, **when, **more
-                )
-                return
-            except BufferError:
-                self._wait_for_room()
-
-    def _with_headers(self, bulk: ColumnBatch) -> None:
-        """Send record by record: librdkafka's bulk call has no headers."""
-        for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
-            when = message.get("timestamp") or None  # 0 stands for none
-            self._send_record(bulk.topic, message.get("key"), message["value"], None, headers, when)
-
-    def _send_dicts(self, topic: str, messages: list[dict[str, Any]]) -> None:
-        from confluent_kafka import KafkaException
-
-        # What is not taken is marked with _error. What did not fit into the queue is sent once
-        # more; anything else, a record that is too large, will not be taken then either.
-        left = messages
-        while left:
-            if self._producer.produce_batch(topic, left) == len(left):
-                return
-            left = [m for m in left if m.get("_error") is not None]
-            if hopeless := next(
-                (m["_error"] for m in left if m["_error"].name() != "_QUEUE_FULL"), None
-            ):
-                raise KafkaException(hopeless)
-            left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
-            self._wait_for_room()
-
-    def _send_copies(self, topic: str, messages: Sequence[Any]) -> None:
-        # One by one, because librdkafka takes many at once only without timestamps and headers; by
-        # position, which is the quickest. For librdkafka a timestamp of 0 is none.
-        produce = self._producer.produce
-        for m in messages:
-            when = max(m.timestamp()[1], 0)
-            while True:
-                try:
-                    produce(topic, m.value(), m.key(), m.partition(), None, None, when, m.headers())
-                    break
-                except BufferError:
-                    self._wait_for_room()
-
-    def _wait_for_room(self) -> None:
-        self._producer.poll(FULL_PAUSE)
-        if time.monotonic() - self._begun > self.timeout_ms / 1000:
-            raise UnknownOutcome(
-                "the producer queue stayed full for longer than transaction.timeout.ms"
-            )
 
     def commit(self, patience: float) -> None:
         """Commit and wait for it; ``patience`` in seconds. After ``UnknownOutcome`` only the topic
         shows the outcome.
-        """
-        began = time.monotonic()
-        self._commit(lambda: self._producer.commit_transaction(patience))
-        if time.monotonic() - began > self._request_timeout:
-            self._log_watcher.alarm = self._log_watcher.alarm or "the commit timed out"
 
-    def _commit(self, call: Any) -> None:
-        """Commit. A fenced instance must not come back, and one that is being fenced meets a
-        coordinator that fails: 4.3.1 has an IllegalStateException while it writes
-        PREPARE_EPOCH_FENCE. A moment later it tells why. What was answered with an error is not on
-        its way any more, so that an abort may be asked for.
+        A fenced instance must not come back, and one that is being fenced meets a coordinator that
+        fails: 4.3.1 has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment
+        later it tells why. What was answered with an error is not on its way any more, so that an
+        abort may be asked for.
         """
+
+        def all_() -> None:
+            self._send(everything=True)
+            self._producer.flush()
+
+        self._call("write its records", all_)
         self._is_open = False
         try:
-            self._call("commit its transaction", call)
+            self._call(
+                "commit its transaction",
+                lambda: self._producer.end(commit=True, patience=patience),
+            )
         except BrokerError:
             with suppress(UnknownOutcome, ConnectctlError):  # which tell nothing beyond the first
                 self._await_fencing()
@@ -321,16 +311,24 @@ class TaskProducer:
                 return
 
     def abort(self, patience: float) -> None:
-        """Abort the transaction. Only if no commit was requested."""
+        """Abort the transaction. Only if no commit was requested. No record may be written after
+        the marker: requests in flight are waited for, unless their epoch ends with the transaction.
+        """
+        self._buffer.clear()
         self._is_open = False
-        self._call("abort its transaction", lambda: self._producer.abort_transaction(patience))
+
+        def all_() -> None:
+            if self.bumps_epoch:
+                self._producer.drop_unanswered()
+            else:
+                self._producer.settle()
+            self._producer.end(commit=False, patience=patience)
+
+        self._call("abort its transaction", all_)
 
     def unusable_because(self) -> str | None:
-        """Return why this instance must not begin another transaction, else None; raises like the
-        other methods.
-        """
-        self._call("describe its producer", lambda: self._producer.poll(0))
-        return self._log_watcher.alarm
+        """None: every failure was raised."""
+        return None
 
     @property
     def overdue(self) -> bool:
@@ -353,24 +351,30 @@ class TaskProducer:
                 self.abort(ABORT_PATIENCE)
 
     def discard(self) -> None:
-        """``abandon`` what is open, and close it on another thread, because closing takes time."""
+        """``abandon`` what is open, and close it on another thread: a broker that hangs must not
+        block the task.
+        """
         self.abandon()
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            threading.Thread(target=_close, args=(producer,), daemon=True).start()
+        threading.Thread(target=self._close, daemon=True).start()
 
-    def _call(self, doing: str, call: Any) -> None:
-        from confluent_kafka import KafkaException
+    def _close(self) -> None:
+        with suppress(OSError, ConnectctlError):
+            self._producer.close()
+
+    def _call(self, doing: str, call: Callable[[], object]) -> None:
+        from confluent_kafka import KafkaError
 
         try:
             call()
-        except KafkaException as e:
-            # as of records that a commit waited for
-            self._is_open = self._is_open or e.args[0].txn_requires_abort()
-            self._fail(e.args[0], doing, e)
+        except Refusal as e:
+            if e.named is not None and (unfit := _rejected(e, e.named)):
+                raise unfit from e
+            self._fail(KafkaError(e.code, e.said), doing, e)
+        except OSError as e:
+            raise UnknownOutcome(f"could not {doing}: {e or type(e).__name__}") from e
 
     def _fail(self, error: Any, doing: str, cause: Exception) -> None:
-        if error.name() in _FENCED or (error.fatal() and "fenced" in error.str().lower()):
+        if error.name() in _FENCED:
             self._is_open = False
             raise Fenced(error.str()) from cause
         if error.name() == "TRANSACTIONAL_ID_AUTHORIZATION_FAILED":
@@ -380,7 +384,8 @@ class TaskProducer:
                 next_step="Grant the principal Write and Describe on that TransactionalId.",
             ) from cause
         failure: ConnectctlError = self._kafka.failure(error, doing)
-        self._raise_if_rejected(error, failure, cause)
+        if error.name() in OF_A_RECORD:
+            raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
         if isinstance(failure, NotAuthorized) or error.name() in _PERMANENT:
             raise failure from cause
         if error.name() in OF_A_GENERATION:
@@ -388,26 +393,60 @@ class TaskProducer:
         kind = BrokerError if error.name() == "UNKNOWN" else UnknownOutcome
         raise kind(f"could not {doing}: {error.str()}") from cause
 
-    def _delivered(self, error: Any, message: Any) -> None:
-        if self._rejected is None and error is not None and error.name() in OF_A_RECORD:
-            self._rejected = error
 
-    def _raise_if_rejected(self, error: Any, failure: ConnectctlError, cause: Exception) -> None:
-        """Raise ``RejectedRecord`` if a record is the cause, and not the connection."""
-        if error.name() in OF_A_RECORD:
-            raise RejectedRecord(failure.what, why=failure.why, code=error.name()) from cause
-        if (rejected := self._rejection()) is not None:
-            raise RejectedRecord(failure.what, why=rejected.str(), code=rejected.name()) from cause
-
-    def _rejection(self) -> Any:
-        """Return the error of a rejected record, if one was."""
-        from confluent_kafka import KafkaException
-
-        with suppress(KafkaException):  # which it raises for what was told before
-            self._producer.poll(0)
-        return self._rejected
+def _client(kafka: Kafka, whole: Mapping[str, Any]) -> dict[str, Any]:
+    return kafka.client | ({"client.id": whole["client.id"]} if "client.id" in whole else {})
 
 
-def _close(producer: Any) -> None:
-    producer.purge()
-    del producer
+def _request_timeout(whole: Mapping[str, Any], timeout_ms: int) -> float:
+    given = whole.get("request.timeout.ms") or whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)
+    return min(int(given), timeout_ms) / 1000
+
+
+def _codec(properties: Mapping[str, Any]) -> str | None:
+    """Return the codec of ``compression.type``, None where none is given. Raises ``BadInput`` for
+    another one.
+    """
+    given = properties.get("compression.type") or properties.get("compression.codec")
+    if given in (None, "inherit"):
+        return None
+    if given not in CODECS:
+        raise BadInput(
+            f"compression.type={given} is not supported",
+            next_step=f"Use one of {', '.join(CODECS)}.",
+        )
+    return str(given)
+
+
+def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
+    """Return the error of a row that the broker rejected; None if the row is not the cause."""
+    row = named(refusal.record or 0)
+    if refusal.code == Code.MESSAGE_TOO_LARGE and refusal.alone is not None:
+        return too_large(
+            row, refusal.alone, f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}"
+        )
+    if refusal.code == Code.MESSAGE_TOO_LARGE:
+        return ConnectctlError(
+            f"{row}, or the record batch that starts with it, is too large",
+            why=f"the broker responded {refusal.said or 'MESSAGE_TOO_LARGE'}",
+            next_step="Set batch.size below max.message.bytes of the topic, or reduce the size of "
+            "the row.",
+            code="row-too-large",
+        )
+    if refusal.code not in _CODES_OF_A_RECORD or refusal.record is None:
+        return None
+    return refused(row, _CODES_OF_A_RECORD[refusal.code], refusal.said)
+
+
+def _made(some: CopiedRecords, target: TargetTopic, name: Callable[[], str]) -> list[SentBatch]:
+    try:
+        return some.sent_to(target)
+    except (ValueError, OSError) as e:
+        raise ConnectctlError(
+            f"{name()} is in a batch that cannot be read", why=str(e), code="garbled"
+        ) from e
+
+
+def _named(name: Callable[[int], str], some: CopiedRecords, sent: SentBatch, record: int) -> str:
+    """Which record of the source a record of a sent batch is."""
+    return name(some.offset_of(sent.first + record))

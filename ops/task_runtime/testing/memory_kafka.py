@@ -21,8 +21,7 @@ from connectctl.ops.kafka.record_batch_decoder import PADDING, body_of, columns
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
-from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, Fault, Faults
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC
 
@@ -187,12 +186,10 @@ class MemoryBatches:
             self._kafka.commit([r for r in records if r.topic != OFFSETS_TOPIC], offsets, group)
 
 
-class MemoryProducer(ColumnarProducer):
+class MemoryProducer(TaskProducer):
     """A ``TaskProducer`` that encodes and partitions its records as the real one, and has them in
     ``kafka``.
     """
-
-    existing_topic = None
 
     def __init__(self, kafka: MemoryKafka, id_: str, properties: Mapping[str, Any] | None = None):
         self._batches = MemoryBatches(kafka)

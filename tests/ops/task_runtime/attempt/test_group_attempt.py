@@ -13,7 +13,6 @@ from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.subscription import subscription
 from connectctl.ops.task_runtime.spi.transform import Transform, connector_of
 from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 JOB = {"topics": "in", "topic": "out"}
@@ -53,8 +52,8 @@ def test_what_a_transform_of_columns_gives_stays_columns(
 ) -> None:
     config = JOB if codec is None else JOB | {"producer.override.compression.type": codec}
     spec = spec_for(monkeypatch, made, config)
-    assert writes_columns(spec, KAFKA)
-    assert group_producer(spec, KAFKA) is ColumnarProducer
+    assert writes_columns(spec)
+    assert group_producer(spec) is TaskProducer
 
 
 @pytest.mark.parametrize(
@@ -69,21 +68,12 @@ def test_records_are_written_as_batches_too(
     monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str]
 ) -> None:
     spec = spec_for(monkeypatch, made, JOB | changed)
-    assert not writes_columns(spec, KAFKA)
-    assert group_producer(spec, KAFKA) is ColumnarProducer
+    assert not writes_columns(spec)
+    assert group_producer(spec) is TaskProducer
 
 
 @pytest.mark.parametrize("made", [Objects, Columns])
-@pytest.mark.parametrize(
-    ("changed", "kind"),
-    [
-        ({"producer.override.linger.ms": "5"}, TaskProducer),  # which only librdkafka heeds
-        ({"guarantee": "at-least-once"}, GroupIdempotentProducer),
-    ],
-)
-def test_librdkafka_writes_what_it_alone_can(
-    monkeypatch: pytest.MonkeyPatch, made: Any, changed: dict[str, str], kind: type[TaskProducer]
-) -> None:
-    spec = spec_for(monkeypatch, made, JOB | changed)
-    assert not writes_columns(spec, KAFKA)
-    assert group_producer(spec, KAFKA) is kind
+def test_librdkafka_writes_at_least_once(monkeypatch: pytest.MonkeyPatch, made: Any) -> None:
+    spec = spec_for(monkeypatch, made, JOB | {"guarantee": "at-least-once"})
+    assert not writes_columns(spec)
+    assert group_producer(spec) is GroupIdempotentProducer

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
 from connectctl.ops.task_runtime.connectors.dataframe import (
@@ -27,7 +26,6 @@ from connectctl.ops.task_runtime.dataframe.validate import (
     check_committed,
     check_names,
 )
-from connectctl.ops.task_runtime.spi.connector import ConnectorContext
 
 COLUMNS = FrameColumns(("shop",), "id", "value", "key", "at", "with")
 TYPES = {
@@ -186,19 +184,6 @@ def test_the_tasks_know_which_columns_their_offsets_are_made_of() -> None:
         (task["partition.columns"], task["offset.column"]) == ("shop, day", "id") for task in tasks
     )
     assert columns_of(GOOD) == FrameColumns(("shop", "day"), "id", "value")
-
-
-@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
-def test_what_has_no_effect_on_a_producer_of_columns_is_told_however_they_are_compressed(
-    codec: str,
-) -> None:
-    source = DataFrameSource()
-    source.context = ConnectorContext(Kafka({"bootstrap.servers": "nowhere:1"}, timeout=1))
-    idle = {"producer.override.linger.ms": "5", "producer.override.max.request.size": "5000000"}
-    heeded = {"producer.override.batch.size": "5", "producer.override.compression.type": codec}
-    (note,) = source.outlook(GOOD | idle | heeded).notes
-    assert note.startswith("producer.override.linger.ms has no effect here")
-    assert source.outlook(GOOD | heeded) == source.outlook(GOOD)
 
 
 CLASH = """An error occurred while calling o121.collectToPython.

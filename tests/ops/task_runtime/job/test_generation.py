@@ -18,7 +18,10 @@ from connectctl.ops.task_runtime.job.config_topic_records import (
 )
 from connectctl.ops.task_runtime.job.generation import ids_of
 from connectctl.ops.task_runtime.task import retries
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    UnknownOutcome,
+)
 from fakes.generations import CONFIG, Handle, World, tasks
 
 Tasks = Sequence[Mapping[str, str]]
@@ -26,7 +29,7 @@ Tasks = Sequence[Mapping[str, str]]
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(generation, "ColumnarProducer", Handle)
+    monkeypatch.setattr(generation, "TaskProducer", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
     monkeypatch.setattr(retries, "FIRST_PAUSE", 0.0)
     return World(known={f"g-c-{n}" for n in range(9)})

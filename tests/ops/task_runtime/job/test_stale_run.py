@@ -79,7 +79,7 @@ class Stage:
 
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
-    monkeypatch.setattr(generation, "ColumnarProducer", Handle)
+    monkeypatch.setattr(generation, "TaskProducer", Handle)
     monkeypatch.setattr(generation, "PAUSE", 0.0)
     monkeypatch.setattr(retries, "FIRST_PAUSE", 0.0)
     world = World(known={f"g-c-{n}" for n in range(9)})

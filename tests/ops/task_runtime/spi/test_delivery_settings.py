@@ -40,7 +40,7 @@ def test_a_transaction_has_as_much_time_as_its_boundary_needs(
 def test_properties_with_an_equal_are_carried_over() -> None:
     found = delivery_settings(
         {
-            "producer.override.linger.ms": "5",
+            "producer.override.request.timeout.ms": "5",
             "producer.override.compression.type": "zstd",
             "producer.override.max.request.size": "2000000",
             "producer.override.security.protocol": "SSL",
@@ -48,7 +48,7 @@ def test_properties_with_an_equal_are_carried_over() -> None:
         }
     )
     assert found.properties == {
-        "linger.ms": "5",
+        "request.timeout.ms": "5",
         "compression.type": "zstd",
         "message.max.bytes": "2000000",
     }
@@ -71,7 +71,9 @@ def test_properties_with_an_equal_are_carried_over() -> None:
         ("enable.idempotence", "false", "The value 'true' will be used instead."),
         ("acks", "1", "The value 'all' will be used instead."),
         ("partitioner.class", "mine", "The value 'murmur2' will be used instead."),
-        ("interceptor.classes", "mine", "is ignored: librdkafka has no such property."),
+        ("interceptor.classes", "mine", "has no effect with exactly-once delivery"),
+        ("linger.ms", "5", "has no effect with exactly-once delivery"),
+        ("delivery.timeout.ms", "5", "the transactional producer has no such property."),
     ],
 )
 def test_what_cannot_be_overridden_is_said(name: str, value: str, says: str) -> None:
@@ -79,8 +81,27 @@ def test_what_cannot_be_overridden_is_said(name: str, value: str, says: str) -> 
     assert says in line
 
 
+def test_at_least_once_librdkafka_says_what_it_does_not_know() -> None:
+    given = {"producer.override.interceptor.classes": "mine", "producer.override.linger.ms": "5"}
+    told = delivery_settings({"exactly.once.source.support": "disabled"} | given).ignored
+    assert [line for line in told if "producer.override" in line] == [
+        "producer.override.interceptor.classes is ignored: librdkafka has no such property."
+    ]
+
+
 @pytest.mark.parametrize(
-    ("name", "value"), [("enable.idempotence", "true"), ("acks", "all"), ("acks", "-1")]
+    ("name", "value"),
+    [
+        ("enable.idempotence", "true"),
+        ("acks", "all"),
+        ("acks", "-1"),
+        ("batch.size", "5"),
+        ("client.id", "c"),
+        ("compression.type", "lz4"),
+        ("max.request.size", "5000000"),
+        ("request.timeout.ms", "5000"),
+        ("transaction.timeout.ms", "5000"),
+    ],
 )
 def test_what_is_so_in_any_case_is_not_worth_a_word(name: str, value: str) -> None:
     assert delivery_settings({f"producer.override.{name}": value}).ignored == ()

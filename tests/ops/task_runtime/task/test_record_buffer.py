@@ -4,23 +4,14 @@ named.
 
 from __future__ import annotations
 
-import pytest
-from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
-from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     ProducerRecord,
     RecordLists,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
-from connectctl.ops.task_runtime.task.columnar_producer import (
-    ColumnarProducer,
-    batch_producer_class,
-)
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
-from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 
 def poll(first: int, count: int) -> TransactionBatch:
@@ -107,22 +98,3 @@ def test_columns_without_keys_headers_and_times_have_none() -> None:
     columns = rows.columns()
     assert (columns.keys, columns.timestamps, columns.headers) == (None, None, None)
     assert columns.values.to_pylist() == [b"v", None]
-
-
-@pytest.mark.parametrize(
-    ("config", "kind"),
-    [
-        ({}, ColumnarProducer),
-        (
-            {"producer.override.compression.type": "lz4", "producer.override.client.id": "c"},
-            ColumnarProducer,
-        ),
-        ({"producer.override.linger.ms": "5"}, TaskProducer),
-        ({"exactly.once.source.support": "disabled"}, IdempotentProducer),
-    ],
-)
-def test_a_polled_task_writes_batches_unless_it_asks_for_what_only_librdkafka_heeds(
-    config: dict[str, str], kind: type[TaskProducer]
-) -> None:
-    kafka, how = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1), delivery_settings(config)
-    assert batch_producer_class(kafka, how, config, IdempotentProducer) is kind

@@ -14,16 +14,18 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
-from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    ProducerRecord,
+    RecordLists,
+    TransactionBatch,
+)
+from connectctl.ops.task_runtime.task.at_least_once import ALONE, IdempotentProducer
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
-from connectctl.ops.task_runtime.task.columnar_producer import ColumnarProducer
 from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
-from connectctl.ops.task_runtime.task.single_record_producer import ProducerFactory, one_at_a_time
-from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.snapshots import Snapshots
 
 A, B = {"file": "a"}, {"file": "b"}
@@ -261,37 +263,28 @@ def test_a_topic_that_takes_less_than_those_before_gets_another_producer() -> No
     assert (ended.reason, sizes, ended.stats.doubts) == (EndReason.ENDED, ["1000000", "2000"], [])
 
 
-def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"records": [ProducerRecord("t", b"k", b"v"), ProducerRecord("t", b"key", b"x" * 2000)]},
+        {"record_batches": [RecordLists("t", [b"v", b"x" * 2000], [b"k", b"key"])]},
+    ],
+    ids=["records", "lists"],
+)
+def test_what_the_client_itself_has_no_room_for_is_named_without_a_broker(given: Any) -> None:
     kafka = Kafka({"bootstrap.servers": "127.0.0.1:1"}, timeout=1)
-    kind: Any = one_at_a_time(IdempotentProducer)
-    made = kind(kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"})
+    step = TransactionBatch(**given, describe_record=lambda number: f"Record {number}")
+    small = {"message.max.bytes": "1000"}
+    made = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties=small | ALONE)
     made.begin()
-    step = TransactionBatch(
-        records=[], record_batches=[], describe_record=lambda number: f"Record {number}"
-    )
-    made._step = step
     with pytest.raises(
-        ConnectctlError, match="Record 0 is too large: 2003 bytes of key and value"
+        ConnectctlError, match="Record 1 is too large: 2003 bytes of key and value"
     ) as caught:
-        made._call("write", lambda: made._send_dicts("t", [{"key": b"key", "value": b"x" * 2000}]))
+        made.send(step)
     assert "Raise max.message.bytes of t, or reduce the size of the row" in str(caught.value)
     made.discard()
-    plain = IdempotentProducer(
-        kafka, "g-c-0", timeout_ms=1000, properties={"message.max.bytes": "1000"}
-    )
+    plain = IdempotentProducer(kafka, "g-c-0", timeout_ms=1000, properties=small)
+    plain.begin()
     with pytest.raises(RejectedRecord):
-        plain._call("write", lambda: plain._send_dicts("t", [{"value": b"x" * 2000}]))
+        plain.send(step)
     plain.discard()
-
-
-def test_a_producer_of_columns_names_records_by_itself_and_another_kind_becomes_the_slow_one_once() -> (
-    None
-):
-    opened: list[type[TaskProducer]] = []
-    note: Any = opened.append
-    columns, records = ProducerFactory(ColumnarProducer, note), ProducerFactory(TaskProducer, note)
-    assert not columns.send_one_by_one()
-    assert (records.send_one_by_one(), records.send_one_by_one()) == (True, False)
-    records()
-    assert issubclass(opened[0], TaskProducer)
-    assert opened[0] is not TaskProducer

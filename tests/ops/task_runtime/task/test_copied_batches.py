@@ -14,7 +14,7 @@ from connectctl.ops.kafka.copied_records import copied_records
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import CopiedBatches, TransactionBatch
-from connectctl.ops.task_runtime.task.batch_copy_producer import BatchCopyProducer
+from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.rewrittenbatches import found, read, sealed, written
 
 ROWS: list[Any] = [(1000 + n, b"key", b"x" * 200, []) for n in range(10)]
@@ -48,7 +48,7 @@ def copied(
     kafka: Any = SimpleNamespace(
         client={}, topic_configs=lambda topics: {topics[0]: configs} if configs else {}
     )
-    producer = BatchCopyProducer(kafka, "id", timeout_ms=1000, properties=given)
+    producer = TaskProducer(kafka, "id", timeout_ms=1000, properties=given)
     sent: Any = Sent()
     producer._producer = producer._writer._producer = sent
     data, batches = found(raw or written(ROWS, 50))

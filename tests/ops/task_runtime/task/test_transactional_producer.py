@@ -17,7 +17,8 @@ from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.partitioner import java_partition
@@ -30,11 +31,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     RecordLists,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task import columnar_producer
-from connectctl.ops.task_runtime.task.columnar_producer import (
-    ColumnarProducer,
-    dataframe_producer_class,
-)
+from connectctl.ops.task_runtime.task import transactional_producer
 from connectctl.ops.task_runtime.task.transactional_producer import (
     BrokerError,
     Fenced,
@@ -90,13 +87,13 @@ class Producer:
 
 
 @pytest.fixture
-def handle(monkeypatch: pytest.MonkeyPatch) -> ColumnarProducer:
-    monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
+def handle(monkeypatch: pytest.MonkeyPatch) -> TaskProducer:
+    monkeypatch.setattr(transactional_producer, "BatchProducer", Producer)
     kafka = Kafka({"bootstrap.servers": "localhost:1", "batch.size": "300"}, timeout=1)
-    return ColumnarProducer(kafka, "g-c-0", timeout_ms=15_000)
+    return TaskProducer(kafka, "g-c-0", timeout_ms=15_000)
 
 
-def producer(handle: ColumnarProducer) -> Producer:
+def producer(handle: TaskProducer) -> Producer:
     return cast(Producer, handle._producer)
 
 
@@ -121,7 +118,7 @@ def producer(handle: ColumnarProducer) -> Producer:
 )
 @pytest.mark.parametrize("call", ["initialise", "flush", "end"])
 def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
-    handle: ColumnarProducer, call: str, problem: Exception, told: type[Exception]
+    handle: TaskProducer, call: str, problem: Exception, told: type[Exception]
 ) -> None:
     producer(handle).refuse[call] = problem
     with pytest.raises(told):
@@ -139,7 +136,7 @@ def test_what_went_wrong_is_told_as_librdkafkas_producer_tells_it(
     ],
 )
 def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fencing(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
     monkeypatch: pytest.MonkeyPatch,
     answers: list[int],
     told: type[Exception],
@@ -163,7 +160,7 @@ def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fenci
 
 
 def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction_is_aborted(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
 ) -> None:
     producer(handle).refuse["flush"] = Refusal(10)
     handle.begin()
@@ -175,7 +172,7 @@ def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction
 
 @pytest.mark.parametrize(("bumps_epoch", "first"), [(False, "settle"), (True, "drop_unanswered")])
 def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commit_was_requested(
-    handle: ColumnarProducer, bumps_epoch: bool, first: str
+    handle: TaskProducer, bumps_epoch: bool, first: str
 ) -> None:
     producer(handle).bumps_epoch = bumps_epoch
     handle.begin()
@@ -192,7 +189,7 @@ def test_what_is_open_is_aborted_when_the_producer_is_discarded_unless_its_commi
 
 
 def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
-    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
+    handle: TaskProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places, looked, late = (
         [TopicPartition("t", n) for n in range(3)],
@@ -206,7 +203,7 @@ def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
         looked.append(places)
         return "an older transaction is open on t-1" if late in places else None
 
-    monkeypatch.setattr(columnar_producer, "open_older_transaction", look)
+    monkeypatch.setattr(transactional_producer, "open_older_transaction", look)
     assert handle.open_older_transaction(["t"]) is None
     handle.begin()
     handle.send(TransactionBatch([ProducerRecord("t", None, b"", 0)]))
@@ -220,14 +217,14 @@ def test_a_partition_that_had_no_leader_is_looked_at_before_it_is_written_to(
 
 @pytest.mark.parametrize("patience", [1.5, 300.0])
 def test_a_commit_is_waited_for_as_long_as_its_caller_has_patience(
-    handle: ColumnarProducer, patience: float
+    handle: TaskProducer, patience: float
 ) -> None:
     handle.commit(patience)
     assert producer(handle).calls == ["flush", f"end commit=True patience={patience}"]
 
 
 def test_a_fenced_producer_asks_for_no_abort_which_is_another_ones_transaction(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
 ) -> None:
     producer(handle).refuse["flush"] = Refusal(90)
     handle.begin()
@@ -260,7 +257,7 @@ OFFSETS = {TopicPartition("in", 1): GroupOffset(5, 3, "m"), TopicPartition("in",
 
 
 def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
-    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
+    handle: TaskProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
@@ -298,21 +295,12 @@ class Raising:
         (Code.NOT_COORDINATOR, UnknownOutcome),
     ],
 )
-@pytest.mark.parametrize("kind", [ColumnarProducer, TaskProducer])
-def test_what_a_groups_coordinator_refuses_is_told_alike_by_both_producers(
-    handle: ColumnarProducer, kind: type[TaskProducer], code: Code, told: type[Exception]
+def test_what_a_groups_coordinator_refuses_has_a_type(
+    handle: TaskProducer, code: Code, told: type[Exception]
 ) -> None:
-    if kind is ColumnarProducer:
-        producer(handle).refuse["send_group_offsets"] = Refusal(code)
-        made: TaskProducer = handle
-    else:
-        made = TaskProducer.__new__(TaskProducer)
-        made.id, made._kafka, made._rejected = "g-c-0", handle._kafka, None
-        made._producer = SimpleNamespace(
-            poll=lambda seconds: 0, send_offsets_to_transaction=Raising(code)
-        )
+    producer(handle).refuse["send_group_offsets"] = Refusal(code)
     with pytest.raises(told) as caught:
-        made.send_group_offsets(OFFSETS, MEMBER, 5)
+        handle.send_group_offsets(OFFSETS, MEMBER, 5)
     assert type(caught.value) is told
 
 
@@ -414,7 +402,7 @@ def test_brokers_that_would_not_check_the_generation_are_not_asked(
     assert "TxnOffsetCommit" not in answers.asked
 
 
-def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: ColumnarProducer) -> None:
+def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: TaskProducer) -> None:
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
     handle.send(TransactionBatch(record_batches=[ColumnBatch("t", columns)]))
@@ -426,7 +414,7 @@ def test_keys_go_where_javas_partitioner_puts_them_in_their_order(handle: Column
 
 
 def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
 ) -> None:
     made: list[Any] = []
 
@@ -450,7 +438,7 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(
 
 @pytest.mark.parametrize("count", [3, 300])
 def test_a_record_from_before_1970_is_refused_by_its_name_and_one_of_1970_is_not(
-    handle: ColumnarProducer, count: int
+    handle: TaskProducer, count: int
 ) -> None:
     times = [0, None, -1] * (count // 3)
     source = [ProducerRecord("t", None, b"", 0, timestamp=when) for when in times]
@@ -492,7 +480,7 @@ def test_a_record_from_before_1970_is_refused_by_its_name_and_one_of_1970_is_not
     ],
 )
 def test_what_a_broker_has_against_a_row_is_told_with_the_row(
-    handle: ColumnarProducer, refusal: Refusal, said: str
+    handle: TaskProducer, refusal: Refusal, said: str
 ) -> None:
     producer(handle).refuse["flush"] = refusal
     with pytest.raises(ConnectctlError, match=said):
@@ -502,9 +490,9 @@ def test_what_a_broker_has_against_a_row_is_told_with_the_row(
 def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(columnar_producer, "BatchProducer", Producer)
+    monkeypatch.setattr(transactional_producer, "BatchProducer", Producer)
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    limited = ColumnarProducer(
+    limited = TaskProducer(
         kafka, "g-c-0", timeout_ms=15_000, properties={"message.max.bytes": "1000"}
     )
     sizes: list[int] = []
@@ -533,7 +521,7 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(
         )
 
 
-def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) -> None:
+def test_rows_without_a_key_take_turns_batch_by_batch(handle: TaskProducer) -> None:
     handle.send(
         TransactionBatch(
             record_batches=[
@@ -546,7 +534,7 @@ def test_rows_without_a_key_take_turns_batch_by_batch(handle: ColumnarProducer) 
     assert sorted(int(r.value) for records in sent.values() for r in records) == list(range(100))
 
 
-def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> None:
+def test_single_records_and_messages_go_with_them(handle: TaskProducer) -> None:
     step = TransactionBatch(
         [ProducerRecord("t", b"k", b"one", 2), ProducerRecord("t", b"k", None)],
         [RecordLists("t", [b"two", None], [None, b"k"], [2, None])],
@@ -571,7 +559,7 @@ def test_single_records_and_messages_go_with_them(handle: ColumnarProducer) -> N
 @pytest.mark.parametrize("count", [4, 400])
 @pytest.mark.parametrize("keyed", [True, False])
 def test_records_of_a_partition_arrive_in_their_order_whether_it_is_named_or_chosen(
-    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch, keyed: bool, count: int
+    handle: TaskProducer, monkeypatch: pytest.MonkeyPatch, keyed: bool, count: int
 ) -> None:
     partitions = 3 if keyed else 1
     monkeypatch.setattr(producer(handle), "partitions", lambda topic, patience: partitions)
@@ -591,7 +579,7 @@ def test_records_of_a_partition_arrive_in_their_order_whether_it_is_named_or_cho
     assert len(producer(handle).sent) == 1
 
 
-def test_headers_and_timestamps_of_single_records_go_with_them(handle: ColumnarProducer) -> None:
+def test_headers_and_timestamps_of_single_records_go_with_them(handle: TaskProducer) -> None:
     some = [("a", b"1"), ("b", None), ("a", b"")]
     step = TransactionBatch(
         [
@@ -633,7 +621,7 @@ class Message:
         return [("n", b"%d" % self.number)] if self.number else None
 
 
-def test_copies_keep_what_they_have_where_they_had_it(handle: ColumnarProducer) -> None:
+def test_copies_keep_what_they_have_where_they_had_it(handle: TaskProducer) -> None:
     messages = [
         Message(0, (0, -1)),
         Message(1, (1, 1_700_000_000_000)),
@@ -651,7 +639,7 @@ def test_copies_keep_what_they_have_where_they_had_it(handle: ColumnarProducer) 
 
 
 def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_source(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
 ) -> None:
     named: list[Any] = []
 
@@ -674,7 +662,7 @@ def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_sour
 
 
 def test_records_of_several_polls_become_a_batch_and_columns_stay_behind_what_was_given_before(
-    handle: ColumnarProducer,
+    handle: TaskProducer,
 ) -> None:
     for number in range(3):
         handle.send(TransactionBatch([ProducerRecord("t", None, b"%d" % number, 0)]))
@@ -690,7 +678,7 @@ def test_records_of_several_polls_become_a_batch_and_columns_stay_behind_what_wa
 
 
 def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_is_not(
-    handle: ColumnarProducer, monkeypatch: pytest.MonkeyPatch
+    handle: TaskProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handle._buffer, "_most", 100)
     handle.send(
@@ -709,21 +697,30 @@ def test_a_topic_that_has_enough_is_sent_before_the_commit_and_what_is_aborted_i
     assert set(producer(handle).sent) == {TopicPartition("t", 0)}
 
 
+@pytest.mark.parametrize("codec", [*CODECS, "inherit"])
+def test_a_codec_of_librdkafka_is_one_of_the_producer(codec: str) -> None:
+    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+    TaskProducer(kafka, "id", timeout_ms=1000, properties={"compression.type": codec})
+
+
+def test_a_codec_that_nobody_has_is_refused_by_its_name() -> None:
+    kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
+    with pytest.raises(BadInput, match=r"compression\.type=zip is not supported"):
+        TaskProducer(kafka, "id", timeout_ms=1000, properties={"compression.type": "zip"})
+
+
 @pytest.mark.parametrize(
-    ("codec", "kind"),
+    ("properties", "seconds"),
     [
-        (None, ColumnarProducer),
-        ("zstd", ColumnarProducer),
-        ("gzip", ColumnarProducer),
-        ("lz4", ColumnarProducer),
-        ("snappy", ColumnarProducer),
+        ({}, 10.0),
+        ({"socket.timeout.ms": "7000"}, 7.0),
+        ({"request.timeout.ms": "5000", "socket.timeout.ms": "7000"}, 5.0),
+        ({"request.timeout.ms": "90000"}, 60.0),  # no longer than the transaction
     ],
 )
-def test_columns_are_written_as_batches_however_they_are_compressed(
-    codec: str | None, kind: type[TaskProducer]
+def test_a_request_takes_no_longer_than_the_job_allows(
+    properties: dict[str, str], seconds: float
 ) -> None:
     kafka = Kafka({"bootstrap.servers": "localhost:1"}, timeout=1)
-    assert (
-        dataframe_producer_class(kafka, {} if codec is None else {"compression.type": codec})
-        is kind
-    )
+    made = TaskProducer(kafka, "id", timeout_ms=60_000, properties=properties)
+    assert made._producer._timeout == seconds
