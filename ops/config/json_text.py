@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 DEEPEST = 200
 """The levels of nesting that are read. Connect writes five; a value must be printable again."""
@@ -47,26 +47,18 @@ def msgspec_json() -> tuple[Callable[[str | bytes], Any] | None, type[Exception]
     return (library.json.Decoder().decode, library.MsgspecError) if library else (None, ValueError)
 
 
-def checker(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
-    """Return a decoder of JSON of the type ``kind``, and its error for other JSON; without msgspec
-    it refuses all.
-    """
-    library = _library()
-    if library is None:
-        return _refuse, ValueError
-    return library.json.Decoder(kind).decode, library.MsgspecError
-
-
-def decode_together(kind: Any, texts: Sequence[bytes], start: bytes) -> list[Any] | None:
+def decode_together(kind: Any, texts: Sequence[bytes | None], start: bytes) -> list[Any] | None:
     """Return the values of many texts, decoded at once; None unless each text is one value of the
-    type ``kind``.
+    type ``kind``, and without msgspec.
 
     ``start`` is the bracket that each text must begin with. ``kind`` must have this bracket nowhere
     but at its beginning: then a line that begins with it is the beginning of a value, so that as
     many values as lines are one value in each line.
     """
     quick, refused = _lines_decoder(kind)
-    text = b"\n".join(texts)
+    if quick is None or None in texts:
+        return None
+    text = b"\n".join(cast("Sequence[bytes]", texts))
     ends = len(texts) - 1
     if text.count(b"\n") != ends or text.count(b"\n" + start) != ends:
         return None
@@ -80,10 +72,10 @@ def decode_together(kind: Any, texts: Sequence[bytes], start: bytes) -> list[Any
 
 
 @cache
-def _lines_decoder(kind: Any) -> tuple[Callable[[bytes], Any], type[Exception]]:
+def _lines_decoder(kind: Any) -> tuple[Callable[[bytes], Any] | None, type[Exception]]:
     library = _library()
     if library is None:
-        return _refuse, ValueError
+        return None, ValueError
     return library.json.Decoder(kind).decode_lines, library.MsgspecError
 
 
@@ -101,10 +93,6 @@ def spaced(compact: bytes) -> str:
     """Return what ``compact_encoder`` wrote with the white space of ``json.dumps``."""
     text: bytes = _library().json.format(compact, indent=0)
     return text.decode()
-
-
-def _refuse(text: bytes) -> NoReturn:
-    raise ValueError(text)
 
 
 @cache

@@ -21,6 +21,7 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, ConfigState, decode
 from connectctl.ops.connect.connect_protocol import mirror_source
+from connectctl.ops.connect.offset_store import TOPIC
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -220,7 +221,7 @@ def _source_of(key: str) -> str | None:
 
 
 def config_topic_signals(topic: str, state: ConfigState, end: int) -> ConfigTopicSignals:
-    named = (c.config.get("offsets.storage.topic") for c in state.connectors.values())
+    named = (c.config.get(TOPIC) for c in state.connectors.values())
     dedicated = frozenset(filter(None, named))
     return ConfigTopicSignals(
         topic, frozenset(state.connectors), state.deleted, dedicated, end, state.mark

@@ -1,4 +1,4 @@
-"""The consumer group of a sink connector's tasks, by its configuration
+"""The consumer group of a sink connector's tasks, and its topics, by its configuration
 (``SinkUtils.consumerGroupId``).
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from connectctl.ops.connect.connector_class import has_reference
 
+DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 _GROUP = "consumer.override.group.id"
 _BOOTSTRAP = "consumer.override.bootstrap.servers"
 
@@ -22,6 +23,11 @@ def topics_of_sink(config: Mapping[str, str]) -> frozenset[str]:
     ``topics.regex`` matches.
     """
     return frozenset(name for part in config.get("topics", "").split(",") if (name := part.strip()))
+
+
+def dead_letters(config: Mapping[str, str]) -> str | None:
+    """Return the topic of the dead letter queue, None without one."""
+    return config.get(DEAD_LETTERS, "").strip() or None
 
 
 def unknown_group(connector: str, config: Mapping[str, str]) -> str | None:

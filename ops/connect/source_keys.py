@@ -12,11 +12,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from connectctl.ops.config.json_text import checker, compact_encoder, decode_together, msgspec_json
+from connectctl.ops.config.json_text import compact_encoder, decode_together, msgspec_json
 
 
 class TooLarge(ValueError):
@@ -122,6 +122,7 @@ def _is_spelled_as_connect(data: Any, text: str) -> bool:
 TOGETHER = 1024
 """Keys that are decoded together; if one of them is not plain, they are parsed one by one."""
 _PLAIN_KEY = tuple[str, dict[str, str | int | bool | None] | None]
+_FLAT_KEY = tuple[str, dict[str, str | int | float | bool | None] | None]
 
 
 def parse_keys(raws: Sequence[bytes | None]) -> Iterator[SourceKey | str]:
@@ -135,13 +136,10 @@ def _plain_keys(raws: Sequence[bytes | None]) -> list[SourceKey] | None:
     """Return the keys if all of them are spelled as Connect does, in ASCII, without escapes and
     anything nested; None if they are not, or without msgspec.
     """
-    if None in raws:
-        return None
-    texts = cast("Sequence[bytes]", raws)
-    found = decode_together(_PLAIN_KEY, texts, b"[")
-    encode = compact_encoder()
+    found, encode = decode_together(_PLAIN_KEY, raws, b"["), compact_encoder()
     if found is None or encode is None:
         return None
+    texts = cast("Sequence[bytes]", raws)
     text = b",".join(texts)
     if not text.isascii() or b"\\" in text or encode(found) != b"[%b]" % text:
         return None
@@ -151,22 +149,21 @@ def _plain_keys(raws: Sequence[bytes | None]) -> list[SourceKey] | None:
     ]
 
 
-@cache
-def _quick_key() -> tuple[Callable[[bytes], Any], type[Exception]]:
-    return checker(tuple[str, dict[str, Any] | None])
+def connectors_of(raws: Sequence[bytes | None]) -> Iterator[str | None]:
+    """Yield the connector of each key, None for a key that Connect ignores."""
+    for start in range(0, len(raws), TOGETHER):
+        some = raws[start : start + TOGETHER]
+        found = decode_together(_FLAT_KEY, some, b"[")
+        if found is not None:
+            yield from (connector for connector, _ in found)
+            continue
+        for key in map(parse_key, some):
+            yield key.connector if isinstance(key, SourceKey) else None
 
 
 def connector_of(raw: bytes | None) -> str | None:
-    """Return the connector of a key, None for a key that Connect ignores: ``parse_key`` without the
-    rest.
-    """
-    quick, refused = _quick_key()
-    try:
-        connector: str = quick(raw or b"")[0]
-        return connector
-    except (refused, ValueError, RecursionError):
-        key = parse_key(raw)
-        return key.connector if isinstance(key, SourceKey) else None
+    """Return the connector of a key, None for a key that Connect ignores."""
+    return next(connectors_of([raw]))
 
 
 def owner_of(raw: bytes | None) -> bytes:

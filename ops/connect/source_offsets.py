@@ -10,12 +10,11 @@ absent offset to both: the KIP falls back to the global topic, the worker reads 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from connectctl.ops.config.json_text import checker, decode_together
+from connectctl.ops.config.json_text import decode_together
 from connectctl.ops.connect.offset_rules import nested_problem
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
 
@@ -134,21 +133,12 @@ def read_offsets(records: Sequence[ConsumerRecord | None]) -> list[StoredOffset 
     ]
 
 
-@cache
-def _quick_offset() -> tuple[Callable[[bytes], Any], type[Exception]]:
-    return checker(_FLAT)
-
-
 def problem_of(record: ConsumerRecord) -> str | None:
     """Return why the offset of ``record`` cannot be read, None if it can: only this part of
     ``read_offset``.
     """
-    quick, refused = _quick_offset()
-    try:
-        quick(record.value or b"")
-    except (refused, ValueError, RecursionError):
-        return read_offset(record).problem
-    return None
+    quick = decode_together(_FLAT, [record.value], b"{")
+    return read_offset(record).problem if quick is None else None
 
 
 def effective(

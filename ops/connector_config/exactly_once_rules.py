@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.offset_store import TOPIC as OFFSETS_TOPIC
 from connectctl.ops.connect.source_transactions import (
     BOUNDARY,
     DEFAULT_INTERVAL_MS,
@@ -30,7 +31,6 @@ from connectctl.ops.core.rule import Rule, rule
 DISAGREE = Rule("EOS015", Severity.ERROR)
 
 SUPPORT = "exactly.once.support"
-OFFSETS_TOPIC = "offsets.storage.topic"
 NOT_SUPPORTED_BY_CLASS = (
     "The connector does not support exactly-once semantics with the provided configuration."
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.sink_group import DEAD_LETTERS as DLQ
 from connectctl.ops.connector_config.property_values import (
     connector_problem,
     listed,
@@ -22,7 +23,6 @@ from connectctl.ops.connector_config.subject import (
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import rule
 
-DLQ = "errors.deadletterqueue.topic.name"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _AMBIGUOUS = re.compile(r"[/\\%]")
 _NULL = "Null value can not be supplied as the configuration value."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.connect.sink_group import DEAD_LETTERS
 from connectctl.ops.connector_config.property_values import (
     FLIGHT,
     client_problem,
@@ -44,11 +46,11 @@ def _clients(subject: Subject) -> Iterator[str]:
     """Yield the clients that the connector certainly has (``connectorUses…`` of the herder)."""
     if subject.kind == SINK:
         yield "consumer"
-        if (subject.text("errors.deadletterqueue.topic.name") or "") != "":
+        if (subject.text(DEAD_LETTERS) or "") != "":
             yield from ("producer", "admin")
     elif subject.kind == SOURCE:
         yield "producer"
-        dedicated = bool(subject.text("offsets.storage.topic"))
+        dedicated = bool(subject.text(TOPIC))
         if dedicated or True in subject.modes:
             yield "consumer"
         if (
@@ -197,7 +199,7 @@ def _not_idempotent(overrides: dict[str, str]) -> Iterator[tuple[str, str]]:
 @rule("CONFIG026", Severity.ERROR, when=of_source)
 def bad_offsets_topic(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG026 for a dedicated offsets topic with an invalid name."""
-    name = "offsets.storage.topic"
+    name = TOPIC
     value = subject.text(name)
     if value is None:
         return
@@ -211,7 +213,7 @@ def bad_offsets_topic(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 @rule("CONFIG029", Severity.WARNING, when=of_source)
 def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG029 for offsets on servers that only the connector's own configuration names."""
-    name, topic = "producer.override.bootstrap.servers", "offsets.storage.topic"
+    name, topic = "producer.override.bootstrap.servers", TOPIC
     servers = subject.overrides("producer").get("bootstrap.servers")
     if not servers or (subject.text(topic) is None and True not in subject.modes):
         return
@@ -236,7 +238,7 @@ def offsets_elsewhere(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
 @rule("CONFIG027", Severity.ERROR)
 def bad_target(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
     """Yield CONFIG027 for invalid names of the topics that it reads or writes."""
-    for name in ("topic", "kafka.topic", "topics", "errors.deadletterqueue.topic.name"):
+    for name in ("topic", "kafka.topic", "topics", DEAD_LETTERS):
         if (name in ("topic", "kafka.topic")) == (subject.kind == SINK):
             continue
         value = subject.text(name)

@@ -10,9 +10,10 @@ from difflib import get_close_matches
 
 from connectctl.ops.connect.connector_class import configured_topics
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.offset_store import TOPIC as OFFSETS_TOPIC
+from connectctl.ops.connect.sink_group import DEAD_LETTERS as DLQ
 from connectctl.ops.connect.source_transactions import BOUNDARY, INTERVAL, LATENCY
-from connectctl.ops.connector_config.exactly_once_rules import OFFSETS_TOPIC, SUPPORT, WORKERS_OWN
-from connectctl.ops.connector_config.framework_rules import DLQ
+from connectctl.ops.connector_config.exactly_once_rules import SUPPORT, WORKERS_OWN
 from connectctl.ops.connector_config.property_values import CONNECTOR, listed
 from connectctl.ops.connector_config.property_values import SINK as OF_SINKS
 from connectctl.ops.connector_config.subject import SINK, SOURCE, PropertyCase, Subject

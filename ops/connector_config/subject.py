@@ -13,6 +13,7 @@ from typing import NamedTuple
 from connectctl.ops.config.masking import BY_NAME, MASK, is_secret, secrets_of, value_of
 from connectctl.ops.connect.connector_class import has_reference, kind_of
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import CheckedRule
@@ -135,13 +136,8 @@ class Subject:
         """Return the overrides of ``producer``, ``consumer`` or ``admin`` whose values are
         known.
         """
-        prefix = f"{client}.override."
-        names = (name for name in self.config if name.startswith(prefix))
-        return {
-            name.removeprefix(prefix): value
-            for name in names
-            if (value := self.text(name)) is not None
-        }
+        texts = {name: value for name in self.config if (value := self.text(name)) is not None}
+        return client_overrides(texts, client)
 
 
 @dataclass(frozen=True)

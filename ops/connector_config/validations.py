@@ -21,12 +21,12 @@ from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.health import reason_of
 from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.offset_store import TOPIC as OFFSETS_TOPIC
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.connector_config.exactly_once_rules import (
     FAILED,
     NO_ANSWER_OF_CLASS,
     NOT_SUPPORTED_BY_CLASS,
-    OFFSETS_TOPIC,
     SUPPORT,
 )
 from connectctl.ops.connector_config.subject import PluginAnswer, Validation

@@ -13,7 +13,6 @@ import pytest
 from confluent_kafka import Producer
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
-from connectctl.ops.checks.fencing.observe import TRANSACTION_STATE
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
@@ -25,6 +24,7 @@ from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_
 from connectctl.ops.connect.zombie_fencing import CURE
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from fakes.check_context import check_context

@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from connectctl.ops.checks.acls.principals import CLIENTS, Client, Principals
+from connectctl.ops.checks.acls.principals import CLIENTS, Principals
 from connectctl.ops.clients.protocols import AclReads
 from connectctl.ops.connect.connector import Connector
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.unseen import Unseen, unseen_by
 from connectctl.ops.kafka.acls import Acls, Authorizer
@@ -51,7 +52,7 @@ def observe_clusters(
                 same = [b for b in (home.bootstrap, *overrides) if share_a_server(b, bootstrap)]
                 canonical[bootstrap] = same[0] if same else bootstrap
                 if not same:
-                    overrides[bootstrap] = _overrides(connector, role)
+                    overrides[bootstrap] = client_overrides(connector.config, role)
     answers = _observe_concurrently(opened, overrides, home, options)
     found, unseen = {home.bootstrap: home}, []
     for bootstrap, answer in answers.items():
@@ -119,11 +120,3 @@ def _authorizer(reads: AclReads, options: Principals) -> Authorizer:
     return Authorizer(
         authorizer.class_name, users or authorizer.super_users, authorizer.open_by_default
     )
-
-
-def _overrides(connector: Connector, role: Client) -> dict[str, str]:
-    return {
-        n.removeprefix(role.prefix): v
-        for n, v in connector.config.items()
-        if n.startswith(role.prefix)
-    }

@@ -29,7 +29,8 @@ from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import MOST_TASKS, ConfigState
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.connector_class import has_reference
-from connectctl.ops.connect.sink_group import sink_group, topics_of_sink
+from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.connect.sink_group import dead_letters, sink_group, topics_of_sink
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
@@ -37,8 +38,7 @@ from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.visibility import Complete
 from connectctl.ops.operations.connectors.tracked_topics import FEW, Recorded, active_topics
 
-_DEDICATED, _CREATION = "offsets.storage.topic", "topic.creation."
-_DEAD_LETTERS, _REGEX = "errors.deadletterqueue.topic.name", "topics.regex"
+_CREATION, _REGEX = "topic.creation.", "topics.regex"
 _SPECIAL = frozenset(".^$*+?{}[]()|\\")
 _REPEATS = frozenset("*?{")
 
@@ -242,7 +242,7 @@ def _source(
     config = connector.config
     principals, clusters = _clients(connector, canonical, options)
     workers_topic = context.internal.get("offsets")
-    dedicated = config.get(_DEDICATED)
+    dedicated = config.get(TOPIC)
     return SourceAccess(
         name=connector.name,
         ids=_ids(connector, context.state),
@@ -268,7 +268,7 @@ def _sink(connector: Connector, canonical: CanonicalServers, options: Principals
         group=None if has_reference(group) else group,
         topics=() if regex else tuple(sorted(topics_of_sink(config))),
         regex=regex,
-        dead_letters=config.get(_DEAD_LETTERS, "").strip() or None,
+        dead_letters=dead_letters(config),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from connectctl.ops.connect.connector_class import has_reference
+from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.core.errors import BadInput
 
 ANONYMOUS = "User:ANONYMOUS"
@@ -136,12 +137,7 @@ def principal_of(
     """
     if (declared := options.connectors.get((connector, role))) is not None:
         return Identity(declared)
-    overrides = {
-        name.removeprefix(role.prefix): v
-        for name, v in config.items()
-        if name.startswith(role.prefix)
-    }
-    if (found := identity(overrides)) is not None:
+    if (found := identity(client_overrides(config, role))) is not None:
         return found
     principal = options.roles.get(role) or options.worker
     return Identity(principal, "" if principal else IN_WORKERS_PROPERTIES)

@@ -13,12 +13,13 @@ from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.offset_store import client_bootstrap, connects_to
+from connectctl.ops.connect.source_transactions import DEFAULT_TIMEOUT_MS
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.unseen import Unseen, answer_of, reason
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
 
-TRANSACTION_STATE = "__transaction_state"
 MAX_TIMEOUT, EXPIRATION = "transaction.max.timeout.ms", "transactional.id.expiration.ms"
 LOG_REPLICAS, LOG_MIN_ISR = (
     "transaction.state.log.replication.factor",
@@ -30,8 +31,6 @@ LEAST, MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
 BOUNDS = (LEAST, MOST)
 SETTINGS = (MAX_TIMEOUT, EXPIRATION, LOG_REPLICAS, LOG_MIN_ISR, VERIFICATION, CLEANUP, *BOUNDS)
 TIMEOUT = "transaction.timeout.ms"
-DEFAULT_TIMEOUT_MS = 60_000
-"""``transaction.timeout.ms`` of Java's producer by default."""
 _SESSION, _PROTOCOL = "session.timeout.ms", "group.protocol"
 _OTHER_CONTEXT = "Run preflight in a context whose bootstrap_servers are those."
 

@@ -13,7 +13,6 @@ from connectctl.ops.checks.brokers.observe import (
     MAX_TIMEOUT,
     MOST,
     TIMEOUT,
-    TRANSACTION_STATE,
     VERIFICATION,
     BrokerFacts,
     ClientTimeout,
@@ -32,6 +31,7 @@ from connectctl.ops.kafka.brokers import (
 )
 from connectctl.ops.kafka.replication import numbers
 from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
 
 _END_OFFSETS = 2
 """The version of ListOffsets with isolation levels (KIP-98)."""

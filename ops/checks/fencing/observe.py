@@ -13,7 +13,7 @@ from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.connector_class import configured_topics
-from connectctl.ops.connect.offset_store import connects_to
+from connectctl.ops.connect.offset_store import TOPIC, connects_to
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound
 from connectctl.ops.core.errors import ConnectctlError
@@ -22,12 +22,12 @@ from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.connectors.fencing_diagnosis import Case, round_of
 from connectctl.ops.operations.connectors.tracked_topics import active_topics
 from connectctl.ops.operations.fencing.observe import describe_ids
 
-TRANSACTION_STATE = "__transaction_state"
 DEFAULT_PARTITIONS = 50
 """``transaction.state.log.num.partitions`` if the topic is not visible."""
 _MOST_TASKS = 10_000
@@ -200,9 +200,7 @@ def _foreign_partitions(
     if of_groups or not context.enabled or active is None:
         return of_groups
     own_topics = (
-        active
-        | configured_topics(config)
-        | {config.get("offsets.storage.topic"), context.internal.get("offsets")}
+        active | configured_topics(config) | {config.get(TOPIC), context.internal.get("offsets")}
     )
     # With one topic of the connector the transaction is its own: the task may also write to a new
     # topic.

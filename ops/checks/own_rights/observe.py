@@ -14,21 +14,26 @@ from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector_class import configured_topics
 from connectctl.ops.connect.internal_topics import manifest_topic, run_status_topic
+from connectctl.ops.connect.offset_store import TOPIC as DEDICATED
 from connectctl.ops.connect.run_presence import presence_group
-from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
+from connectctl.ops.connect.sink_group import (
+    dead_letters,
+    sink_group,
+    topics_of_sink,
+    unknown_group,
+)
 from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.core.unseen import reason
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_LOG
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.connectors.observe import from_workers
 
 ARCHIVE = "ParquetArchive"
-_DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 PATIENCE = 3.0
 """Seconds to wait for an open transaction on the config topic."""
-LOG = "__transaction_state"
 ROLES = {"config": Name.CONFIG, "offsets": Name.OFFSETS, "status": Name.STATUS}
 OF_CONNECTORS = (
     Name.DEDICATED,
@@ -59,7 +64,7 @@ def observe(
         Name.LEADER: (leader_id(group.id),),
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
         Name.LOCK: (cluster_lock.group_of(group.id),),
-        Name.LOG: (LOG,),
+        Name.LOG: (TRANSACTION_LOG,),
         Name.RUN_STATUS: (run_status_topic(group.id),),
     }
     lost: dict[Name, str] = {}
@@ -155,17 +160,13 @@ def _of_connectors(
         for connector in of_runs
     }
     archives = {name: manifest_topic(name) for name, kind in classes.items() if kind == ARCHIVE}
-    letters = {
-        queue for connector in sinks if (queue := connector.config.get(_DEAD_LETTERS, "").strip())
-    }
+    letters = {queue for connector in sinks if (queue := dead_letters(connector.config))}
     writers = [
         *sources,
         *transforms,
         *(connector for connector in sinks if connector.name in archives),
     ]
-    dedicated = [
-        topic for connector in sources if (topic := connector.config.get("offsets.storage.topic"))
-    ]
+    dedicated = [topic for connector in sources if (topic := connector.config.get(DEDICATED))]
     outputs = {connector.config["topic"] for connector in transforms}
     targets = sorted(
         {topic for connector in sources for topic in configured_topics(connector.config)} | outputs

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import Connector, path_of
-from connectctl.ops.connect.sink_group import sink_group
+from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.connect.sink_group import dead_letters, sink_group
 from connectctl.ops.connect.transactional_ids import of_connector
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import counted, some_of
@@ -16,7 +17,6 @@ from connectctl.ops.core.finding import counted, some_of
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
 
-DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 MOST_NAMED = 5
 
 
@@ -46,7 +46,7 @@ def remaining_resources(
 def _offsets(calls: ConnectCalls, connector: Connector) -> str:
     if connector.type == "sink":
         return ""  # they belong to its consumer group
-    dedicated = connector.config.get("offsets.storage.topic")
+    dedicated = connector.config.get(TOPIC)
     where = f" and the offsets topic {dedicated}" if dedicated else ""
     try:
         number = len(calls.get(path_of("connectors", connector.name, "offsets"))["offsets"])
@@ -60,7 +60,7 @@ def _offsets(calls: ConnectCalls, connector: Connector) -> str:
 
 
 def _topics(calls: ConnectCalls, connector: Connector) -> str:
-    dead = connector.config.get(DEAD_LETTERS)
+    dead = dead_letters(connector.config)
     try:
         answer: Any = calls.get(path_of("connectors", connector.name, "topics"))
         topics = {*answer[connector.name]["topics"], *([dead] if dead else ())}

@@ -9,7 +9,7 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.source_keys import SourceKey, connector_of, parse_keys
+from connectctl.ops.connect.source_keys import SourceKey, connectors_of, parse_keys
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
     ConnectorOffsets,
@@ -108,7 +108,8 @@ def check_names(name: str, snapshot: OffsetsSnapshot) -> None:
 
 def names_in(records: Iterable[ConsumerRecord]) -> set[str]:
     """Return the connectors that have offsets in ``records``."""
-    return {name for record in records if (name := connector_of(record.key)) is not None}
+    found = connectors_of([record.key for record in records])
+    return {name for name in found if name is not None}
 
 
 def partitions_in(topic: ReadTopic | None) -> int:

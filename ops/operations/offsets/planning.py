@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.connector import State, at_rest_for_plan
 from connectctl.ops.connect.last_commit import Side
+from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.journal import Run
     from connectctl.ops.kafka.acls import Right
     from connectctl.ops.operations.offsets.engine import View
-
-TOPIC_PROPERTY = "offsets.storage.topic"
 
 
 @dataclass(frozen=True)
@@ -219,9 +218,9 @@ def _merge_obstacles(subject: ConnectorState, request: MergeOffsets) -> Iterator
             "there with or without a dedicated topic: omit --unset-topic"
         )
     if _changes_offsets_topic(subject, request) and not subject.config:
-        yield f"{subject.name} is not configured, so its {TOPIC_PROPERTY} cannot be changed"
+        yield f"{subject.name} is not configured, so its {TOPIC} cannot be changed"
     elif _changes_offsets_topic(subject, request) and not subject.workers_up:
-        yield f"cannot change {TOPIC_PROPERTY} of {subject.name}: no worker is running"
+        yield f"cannot change {TOPIC} of {subject.name}: no worker is running"
 
 
 def current_states(
@@ -319,9 +318,7 @@ def _steps(
     )
     if isinstance(request, MergeOffsets) and moves:
         value = request.dedicated_topic if request.into == Side.DEDICATED else None
-        steps.append(
-            Configure(subject.name, TOPIC_PROPERTY, value, subject.config.get(TOPIC_PROPERTY))
-        )
+        steps.append(Configure(subject.name, TOPIC, value, subject.config.get(TOPIC)))
     steps += [
         Configure(subject.name, name, value, subject.config.get(name)) for name, value in reverted
     ]
@@ -351,7 +348,7 @@ def _moves_topic(subject: ConnectorState, request: OffsetRequest) -> bool:
 
 def _changes_offsets_topic(subject: ConnectorState, request: MergeOffsets) -> bool:
     """Return whether the connector gets another offsets topic."""
-    return request.dedicated_topic is not None and subject.config.get(TOPIC_PROPERTY) != (
+    return request.dedicated_topic is not None and subject.config.get(TOPIC) != (
         request.dedicated_topic if request.into == Side.DEDICATED else None
     )
 

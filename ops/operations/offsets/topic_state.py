@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.last_commit import Side
-from connectctl.ops.connect.source_keys import connector_of, owners_of
+from connectctl.ops.connect.source_keys import connector_of, connectors_of, owners_of
 from connectctl.ops.core.finding import Severity, with_hint
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot, ReadTopic
@@ -79,16 +79,11 @@ class OffsetsTopicState:
 def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
     """Return the records in ``topic`` by connector and raw key."""
     found: dict[str, ByKey] = {}
-    home: dict[bytes, ByKey] = {}
-    for record in topic.image.latest:
-        if record.key is None:
-            continue
-        if record.key not in home:
-            connector = connector_of(record.key)
-            if connector is None:
-                continue
-            home[record.key] = found.setdefault(connector, {})
-        home[record.key].setdefault(record.key, []).append(record)
+    records = topic.image.latest
+    connectors = connectors_of([record.key for record in records])
+    for record, connector in zip(records, connectors, strict=True):
+        if connector is not None and record.key is not None:
+            found.setdefault(connector, {}).setdefault(record.key, []).append(record)
     return found
 
 
@@ -118,10 +113,11 @@ def topic_state(
 def by_key(records: Collection[ConsumerRecord], connector: str) -> ByKey:
     """Return the records of ``connector`` by raw key."""
     owner, found = connector.encode(errors="surrogatepass"), ByKey()
-    for record, other in zip(records, owners_of([record.key for record in records]), strict=True):
-        key = record.key
-        if other == owner and key is not None and (key in found or is_of(key, connector)):
-            found.setdefault(key, []).append(record)
+    owners = owners_of([record.key for record in records])
+    own = [record for record, other in zip(records, owners, strict=True) if other == owner]
+    for record, of in zip(own, connectors_of([record.key for record in own]), strict=True):
+        if of == connector and record.key is not None:
+            found.setdefault(record.key, []).append(record)
     return found
 
 
@@ -197,7 +193,7 @@ def _unfit(sources: Sources, image: TopicImage, topic: str) -> str | None:
         return (
             f"{topic} is an internal topic of the workers; it cannot be a connector's offsets topic"
         )
-    if any(connector_of(record.key) is None for record in image.latest):
+    if None in connectors_of([record.key for record in image.latest]):
         return f"{topic} has records that are not source offsets: it is used for something else"
     policy = sources.kafka.topics([topic])[topic].config.get("cleanup.policy")
     bad = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.rest_membership import Resolve, is_advertised, is_among
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 MAX_DELAY = "scheduled.rebalance.max.delay.ms"
-DEDICATED = "offsets.storage.topic"
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def observe(
         max_delay=_value(_configured(reader, leader.address, MAX_DELAY)[0]) if leader else None,
         baseline=unhealthy_components(found or [], owners_of(group)),
         dedicated=tuple(
-            sorted(c.name for c in found or [] if c.type == "source" and c.config.get(DEDICATED))
+            sorted(c.name for c in found or [] if c.type == "source" and c.config.get(TOPIC))
         ),
         exceeds_tasks_max=tuple(sorted(c.name for c in found or [] if exceeds_tasks_max(c))),
         connectors=None if found is None else len(found),

@@ -10,8 +10,8 @@ from itertools import permutations
 import pytest
 from connectctl.ops.config.json_text import decode_together
 from connectctl.ops.connect import source_keys
-from connectctl.ops.connect.source_keys import SourceKey, parse_key, parse_keys
-from connectctl.ops.connect.source_offsets import read_offset, read_offsets
+from connectctl.ops.connect.source_keys import SourceKey, connectors_of, parse_key, parse_keys
+from connectctl.ops.connect.source_offsets import problem_of, read_offset, read_offsets
 from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.anyjson import encodings
 from hypothesis import given
@@ -80,6 +80,20 @@ offsets = st.lists(st.sampled_from(OFFSETS) | ENCODED, max_size=8)
 @given(keys)
 def test_keys_together_are_those_one_by_one(raws: list[bytes | None]) -> None:
     assert repr(list(parse_keys(raws))) == repr(list(map(parse_key, raws)))
+
+
+@given(keys)
+def test_connectors_of_keys_together_are_those_one_by_one(raws: list[bytes | None]) -> None:
+    parsed = [parse_key(raw) for raw in raws]
+    assert list(connectors_of(raws)) == [
+        key.connector if isinstance(key, SourceKey) else None for key in parsed
+    ]
+
+
+@given(offsets)
+def test_the_problem_of_an_offset_is_that_of_reading_it(values: list[bytes | None]) -> None:
+    for record in [ConsumerRecord(b"k", value, 1, 0, 5) for value in values]:
+        assert problem_of(record) == read_offset(record).problem
 
 
 @pytest.mark.parametrize("raws", list(permutations([b'["a",{}] ["b",{}]', b'["c",', b"{}]"])))

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.release import INITIAL_STATE, older
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.connectors.access import ConnectorAccess
 from connectctl.ops.operations.connectors.config.outlook import Entries
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan
 from connectctl.ops.operations.offsets.changes import SetOffsets
-from connectctl.ops.operations.offsets.planning import TOPIC_PROPERTY, plan_changes
+from connectctl.ops.operations.offsets.planning import plan_changes
 from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 
@@ -45,7 +46,7 @@ def with_offsets_first(
             "then create it.",
             code="unsupported",
         )
-    topic = planned.configs[0].get(TOPIC_PROPERTY)
+    topic = planned.configs[0].get(TOPIC)
     request = SetOffsets(name, entries, force)
     target = OffsetTarget(name, lambda subject: request, topic, new=True)
     access, (subject,) = observe_connectors(clients, [target])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
@@ -278,9 +279,7 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
             next_step=hint,
             code="unsupported",
         )
-    if dedicated := [
-        health.name for health in connectors if health.connector.config.get("offsets.storage.topic")
-    ]:
+    if dedicated := [health.name for health in connectors if health.connector.config.get(TOPIC)]:
         raise Refused(
             f"The workers may fail to delete the offsets of {', '.join(dedicated)}",
             why="with exactly-once and a dedicated offsets topic, workers from 3.8 to 4.3 do",

@@ -10,7 +10,6 @@ from connectctl.ops.checks.brokers.observe import (
     LOG_REPLICAS,
     MAX_TIMEOUT,
     SETTINGS,
-    TRANSACTION_STATE,
     BrokerFacts,
     ClientTimeout,
     observe,
@@ -23,6 +22,7 @@ from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
 from fakes.brokers import APIS, DEFAULTS, FakeBrokers, broker
 from fakes.check_context import check_context
 from hypothesis import given
