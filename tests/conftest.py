@@ -144,10 +144,6 @@ PATIENT = {"fetch.max.wait.ms": "5000"}
 cluster costs that does nothing; records come at once all the same, and only the end of a worker
 waits for the answer.
 """
-SILENT = {"metadata.max.idle.interval.ms": "10000"}
-"""How often a controller writes a record that says nothing: twice a second is an eighth of what a
-broker costs that does nothing.
-"""
 
 
 @pytest.fixture(scope="session")
@@ -163,7 +159,6 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
         workers=2,
         support="enabled",
         extra_worker_properties=PATIENT,
-        extra_broker_properties=SILENT,
     )
     sandbox = up_as_asked(spec)
     yield sandbox

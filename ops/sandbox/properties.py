@@ -34,7 +34,8 @@ def broker_properties(
     of which two must have what was acknowledged. ``listeners`` are names with ports, CONTROLLER
     among them; ``protocols`` their security protocols where those are not PLAINTEXT; brokers speak
     to each other on ``internal``. Internal topics are small, and buffers are cut to what a handful
-    of topics needs: the log cleaner alone would take 128 MB.
+    of topics needs: the log cleaner alone would take 128 MB. So are pools of threads, each of which
+    wakes several times a second for nothing.
     """
     ports = controllers or [listeners[CONTROLLER]]
     voters = quorum(len(ports))
@@ -70,6 +71,16 @@ def broker_properties(
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": "8388608",
         "log.index.size.max.bytes": "1048576",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "group.coordinator.threads": "1",
+        "share.coordinator.threads": "1",
+        # A controller writes a record that says nothing twice a second by default, which every
+        # broker fetches and stores.
+        "metadata.max.idle.interval.ms": "10000",
+        # Followers fetch what there is at once, and ask twice a second by default while there is
+        # nothing.
+        "replica.fetch.wait.max.ms": "2000",
         # A broker that was killed is registered again when its old session expires, by default
         # after 9 s.
         "broker.session.timeout.ms": "4000",
