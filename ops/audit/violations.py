@@ -51,6 +51,9 @@ class Violation(NamedTuple):
     other_until: int = -1
 
     def as_json(self) -> dict[str, Any]:
+        elsewhere: dict[str, Any] = {}
+        if (self.other_topic, self.other_partition) != (self.topic, self.partition):
+            elsewhere = {"otherTopic": self.other_topic, "otherPartition": self.other_partition}
         data = {
             "kind": self.kind,
             "source": self.source,
@@ -58,11 +61,7 @@ class Violation(NamedTuple):
             "partition": self.partition,
             "offset": self.offset,
             "otherOffset": self.other,
-            **(
-                self._elsewhere
-                if (self.other_topic, self.other_partition) != (self.topic, self.partition)
-                else {}
-            ),
+            **elsewhere,
             "first": self.first,
             "last": self.last,
             "records": self.records,
@@ -72,7 +71,3 @@ class Violation(NamedTuple):
             "detail": self.detail or None,
         }
         return {name: value for name, value in data.items() if value is not None and value != -1}
-
-    @property
-    def _elsewhere(self) -> dict[str, Any]:
-        return {"otherTopic": self.other_topic, "otherPartition": self.other_partition}

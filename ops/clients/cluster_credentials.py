@@ -1,10 +1,9 @@
-"""The client properties with which a Kafka cluster may be reached: the one function that decides on
-credentials.
+"""The client properties for connections to a Kafka cluster. One function decides on credentials.
 
 The context's credentials are sent only to servers that the context names (``bootstrap_servers``,
-``clusters``), at the addresses that it names. A connector can name any server in its overrides.
-There it is reached with the connector's own credentials or not at all: nothing of the context's is
-mixed with them. Brokers that a named cluster advertises in its metadata belong to that cluster.
+``clusters``), at these addresses. A connector can name any server in its overrides; it is reached
+only with the connector's own credentials, never with any of the context's. Brokers that a named
+cluster advertises in its metadata belong to that cluster.
 """
 
 from __future__ import annotations

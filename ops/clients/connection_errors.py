@@ -1,10 +1,9 @@
-"""Why a connection does not come about, in words: one table for all clients, and one look for what
-they do not tell.
+"""The causes of failed connections: one table for all clients, and one check for causes that they
+do not report.
 
-librdkafka says of an expired certificate, of one for another host and of an unknown authority the
-same; a port that speaks no TLS, or nothing else, looks to each client like a connection that was
-reset. So when a client has failed, the handshake is made once more by hand, with the client's own
-settings.
+librdkafka reports an expired certificate, one for another host and an unknown authority alike; a
+port without TLS, or without any server, looks like a reset connection to each client. After a
+failure of a client, the handshake is therefore repeated here, with the client's own settings.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ DYING = 0.5
 CONNECTING = 1.0
 """Seconds for a connection alone."""
 ALERT_PATIENCE = 0.5
-"""Seconds for a server's objection to our certificate, which in TLS 1.3 comes behind the
+"""Seconds for a server's alert about the client certificate, which in TLS 1.3 follows the
 handshake.
 """
 
@@ -81,23 +80,23 @@ _SAID = (
         "it does not support this SASL mechanism",
     ),
 )
-"""What clients say, and what it means."""
+"""Texts of clients, and their meanings."""
 NO_TLS = "it does not use TLS on this port"
 ONLY_TLS = "it requires TLS on this port, and the client does not use it"
 
 
 def in_words(said: str | None) -> str | None:
-    """What the words of a client or of OpenSSL mean; None for what is not in the table."""
+    """Return the meaning of a text of a client or of OpenSSL; None if it is not in the table."""
     found = (words for pattern, words in _SAID if said and re.search(pattern, said, re.IGNORECASE))
     return next(found, None)
 
 
 def cause(address: str, context: ssl.SSLContext | None, patience: float = PATIENCE) -> str | None:
-    """Why a client with this ``context``, None for one without TLS, gets no connection to
+    """Return why a client with this ``context``, None for one without TLS, gets no connection to
     ``HOST:PORT``.
 
-    None where that is not the reason: nobody listens, or the handshake succeeds. A server that only
-    hangs up may be dying: then it does not do so a second time.
+    None if the handshake is not the cause: nothing listens, or it succeeds. A server that only
+    closes the connection may be stopping: then it does not do so a second time.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
@@ -154,7 +153,7 @@ def explained(
 
 
 def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) -> str | None:
-    """The first cause among ``HOST:PORT,HOST:PORT…``, as ``cause`` tells; None where there is
+    """Return the first cause among ``HOST:PORT,HOST:PORT…``, as ``cause`` does; None if there is
     none.
     """
     end = time.monotonic() + 2 * PATIENCE
@@ -166,11 +165,11 @@ def first_cause(addresses: str, context: Callable[[], ssl.SSLContext | None]) ->
 
 
 def decided(addresses: str, context: Callable[[], ssl.SSLContext | None]) -> str | None:
-    """The cause that the first handshake shows at every one of ``HOST:PORT,HOST:PORT…``; None where
-    one may still answer.
+    """Return the cause that the first handshake has at every one of ``HOST:PORT,HOST:PORT…``; None
+    if one may still respond.
 
-    No later attempt changes what certificates and ports are, so that nobody has to wait for the end
-    of the time-out.
+    Later attempts do not change certificates and ports, so that a client need not wait for its
+    time-out.
     """
     found = [
         cause(address.strip().rpartition("//")[2], context())
@@ -222,7 +221,7 @@ def naming(path: Any) -> Iterator[None]:
 
 
 def listens(address: str, patience: float = CONNECTING) -> bool:
-    """Whether somebody takes connections at ``HOST:PORT``."""
+    """Return whether a server accepts connections at ``HOST:PORT``."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), patience).close()
@@ -245,7 +244,7 @@ def _shake(host: str, port: int, context: ssl.SSLContext, patience: float) -> No
             try:
                 secure.recv(1)
             except (TimeoutError, ConnectionResetError, ssl.SSLEOFError):
-                return  # it has nothing to say, or says nothing
+                return  # it sends nothing
 
 
 def _speaks_tls(host: str, port: int, patience: float) -> bool:

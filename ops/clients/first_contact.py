@@ -17,13 +17,13 @@ from connectctl.ops.core.errors import (
 
 Resolve = Callable[[str, None], Any]
 _UNKNOWN = {getattr(socket, name) for name in ("EAI_NONAME", "EAI_NODATA") if hasattr(socket, name)}
-"""What DNS says of a name that there is not. Anything else it says may be its own trouble."""
+"""DNS errors for a name that does not exist. Other errors may be those of DNS itself."""
 
 
 @contextmanager
 def first_contact(bootstrap: str, resolve: Resolve = socket.getaddrinfo) -> Iterator[None]:
-    """Tells apart what a cluster's first request fails with. Raises ``NeverAnswered``, and
-    ``UnknownHost`` where DNS has none of its names; lets through what only a person mends.
+    """Distinguish the causes of a failed first request to a cluster. Raises ``NeverAnswered``, and
+    ``UnknownHost`` if DNS has none of its names; other errors pass unchanged.
     """
     try:
         yield

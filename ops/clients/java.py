@@ -18,7 +18,7 @@ _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A ``java`` that Kafka runs on. ``build`` is what it says about itself: two with one build are
+    """A ``java`` that Kafka runs on. ``build`` is its own description: two with one build are
     interchangeable.
     """
 
@@ -27,20 +27,22 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first ``java`` of version 17 or later: that of JAVA_HOME, then that on PATH.
+    """Return the first ``java`` of version 17 or later: that of JAVA_HOME, then that on PATH.
 
-    Raises ConnectctlError that says what to install.
+    Raises ConnectctlError with what to install.
     """
-    seen = []
+    rejected = []
     for path in dict.fromkeys(_candidates()):
         build = _build(path)
         major = major_version(build)
         if major is not None and major >= OLDEST:
             return Java(path, build)
-        seen.append(f"{path} is {'not a working Java' if major is None else f'version {major}'}")
+        rejected.append(
+            f"{path} is {'not a working Java' if major is None else f'version {major}'}"
+        )
     raise ConnectctlError(
         f"Kafka needs Java {OLDEST} or later",
-        why="; ".join(seen) or "none found in JAVA_HOME or on PATH",
+        why="; ".join(rejected) or "none found in JAVA_HOME or on PATH",
         next_step="Install one (Debian: apt install openjdk-17-jre-headless; macOS: brew install "
         "openjdk@17), or set JAVA_HOME.",
         code="no-java",
@@ -67,5 +69,5 @@ def _build(java: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    # macOS ships a java that only says that there is none.
+    # macOS ships a java that only reports that none is installed.
     return run.stderr + run.stdout if run.returncode == 0 else ""

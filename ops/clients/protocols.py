@@ -1,6 +1,4 @@
-"""What operations may ask of the network: types only. The real edges and the fakes of the tests
-both keep to these.
-"""
+"""Types of the clients that operations use. The real clients and the fakes of tests implement them."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class KafkaReads(Protocol):
         """The cluster's id."""
 
     def brokers(self) -> int:
-        """How many brokers the cluster has."""
+        """Return the number of brokers of the cluster."""
 
     def topic_names(self) -> frozenset[str]:
         """The names of the topics that this principal may see: at least these exist. For one topic
@@ -50,7 +48,9 @@ class KafkaReads(Protocol):
         """
 
     def existing(self, names: Sequence[str]) -> Observation[frozenset[str]]:
-        """Those of ``names`` that exist, with a gap for each that this principal may not see."""
+        """Return those of ``names`` that exist, with a gap for each that this principal may not
+        see.
+        """
 
     def topics(self, names: Sequence[str]) -> dict[str, TopicFacts]:
         """Layout and ``cleanup.policy`` of the topics in ``names`` that exist. Raises
@@ -58,10 +58,10 @@ class KafkaReads(Protocol):
         """
 
     def compacted(self) -> Observation[dict[str, TopicFacts]]:
-        """Every topic that may be seen whose clean-up policy includes compaction, or is empty.
+        """Return every visible topic whose clean-up policy includes compaction, or is empty.
 
-        Kafka's own internal ones are left out. With a gap for each whose configuration may not be
-        seen; what may not be seen at all is left out in silence.
+        Kafka's internal topics are left out. There is a gap for each topic whose configuration may
+        not be read; topics that may not be seen are left out without one.
         """
 
     def group(self, group_id: str) -> ConnectGroup:
@@ -93,20 +93,21 @@ class KafkaReads(Protocol):
         """
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
-        """Where every partition of ``topics`` begins and ends. Topics that do not exist are left
-        out, as in ``image``.
+        """Return the beginning and the end of every partition of ``topics``. Topics that do not
+        exist are left out, as in ``image``.
         """
 
     def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
-        """Those of ``topics`` to which one of the transactional ids ``ids`` is known to have
-        written lately.
+        """Return those of ``topics`` to which one of the transactional ids ``ids`` has written
+        lately.
 
-        Brokers forget a producer a day after its last write, and report none to who may not see it.
+        Brokers forget a producer a day after its last write, and report none to a principal that
+        may not see it.
         """
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
-        """The last ``count`` offsets of each partition of ``topics``, committed or not: a sample to
-        tell topics apart.
+        """Return the records at the last ``count`` offsets of each partition of ``topics``,
+        committed or not: a sample that distinguishes topics.
         """
 
 
@@ -210,11 +211,11 @@ class TransactionCalls(Protocol):
         producer_ids: Sequence[int] = (),
         prefixes: Sequence[str] = (),
     ) -> Observation[tuple[Listing, ...]]:
-        """All ids in one of ``states`` with one of ``producer_ids`` that begin with one of
+        """Return all ids in one of ``states`` with one of ``producer_ids`` that begin with one of
         ``prefixes``; empty: any.
 
-        By id. Complete where every coordinator answered, and it is proven that this principal is
-        allowed to see every id that begins so, whoever has it.
+        They are in order. Complete if every coordinator responded, and it is proven that this
+        principal may see every id with these prefixes.
         """
 
     def connect_groups(self) -> Observation[frozenset[str]]:
@@ -248,13 +249,13 @@ class TransactionCalls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PrecedingLog:
-    """What the log of a partition has before an open transaction of a producer, and where that
-    begins.
+    """The log of a partition before an open transaction of a producer, and the beginning of that
+    transaction.
 
-    ``epoch`` is that of the batch with which it begins, None where there is none. ``marker`` is the
-    producer's newest one before it. Where there is none, ``since_ms`` says from which time on there
-    certainly is none, in milliseconds since the epoch; infinite where the log could not be seen
-    whole. ``right`` is the one without which that is so.
+    ``epoch`` is that of its first batch, None without one. ``marker`` is the producer's newest one
+    before it. Without one, ``since_ms`` is the time from which on there certainly is none, in
+    milliseconds since the epoch; infinite if the log could not be read whole. ``right`` is the
+    missing one for which it could not.
     """
 
     epoch: int | None
@@ -264,8 +265,8 @@ class PrecedingLog:
 
 
 class TransactionLogReads(Protocol):
-    """What coordinators wrote down, and what came of it in partitions. Raises what ``KafkaReads``
-    raises.
+    """The records of transaction coordinators, and the log of partitions. Raises what
+    ``KafkaReads`` raises.
     """
 
     def entries(
@@ -280,18 +281,17 @@ class TransactionLogReads(Protocol):
     def behind(
         self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
     ) -> PrecedingLog:
-        """What the log has before the open transaction of ``producer``, as far back as
-        ``since_ms``; None: nothing.
+        """Return the log before the open transaction of ``producer``, back to ``since_ms``; None:
+        no limit.
         """
 
 
 @dataclass(frozen=True)
 class ConfiguredValue:
-    """What a driver says of a property's value on a worker. ``source`` is where from: a file, a
-    hook, a resource.
+    """The value of a property on a worker, as a driver reads it. ``source`` is its origin: a file,
+    a hook, a resource.
 
-    ``value`` is None where the property is not set there; what the worker was started with may be
-    older than that.
+    ``value`` is None if the property is not set there; the worker may run with an older one.
     """
 
     value: str | None
@@ -300,12 +300,12 @@ class ConfiguredValue:
 
 @dataclass(frozen=True)
 class RestartMode:
-    """How a worker comes to be restarted, as far as the one who waits for it must know.
+    """The way in which a worker is restarted, for the code that waits for it.
 
-    ``together`` names what restarts this worker along with every other worker of the same name, in
-    an order of its own (``KafkaConnect prod/connect``): change and restart are then done once for
-    all of them. None: one by one. ``by_hand``: ``change`` and ``restart`` tell a person what to do
-    and return at once; wait until it is proven.
+    ``together`` names the resource that restarts this worker with every other worker of the same
+    name, in its own order (``KafkaConnect prod/connect``): change and restart are then done once
+    for all of them. None: one by one. ``by_hand``: ``change`` and ``restart`` print instructions
+    and return at once; wait until the restart is proven.
     """
 
     together: str | None = None
@@ -313,11 +313,11 @@ class RestartMode:
 
 
 class WorkerDriver(Protocol):
-    """How the operator changes and restarts workers. ``worker`` is an address, ``host:port``, as
-    the group tells it.
+    """The operator's way to change and restart workers. ``worker`` is an address, ``host:port``, as
+    in the group.
 
-    Every method raises ``ConnectctlError`` (``TimedOut`` where a command takes longer than it may),
-    with secrets masked.
+    Every method raises ``ConnectctlError`` (``TimedOut`` if a command takes too long), with secrets
+    masked.
     """
 
     @property
@@ -325,17 +325,15 @@ class WorkerDriver(Protocol):
         """The driver's name in the context file."""
 
     def restart_mode(self, worker: str) -> RestartMode:
-        """Whether it is restarted alone or with others, and by whom; alone where a driver does not
-        say. Sends no request.
-        """
+        """Return whether it is restarted alone or with others; alone by default. Sends no request."""
         return RestartMode()
 
     def describe(self, worker: str, name: str, value: str) -> str:
         """In one line, what changing the property and restarting will do, for the plan."""
 
     def check(self, worker: str) -> str | None:
-        """Why this worker could not be changed (a file that cannot be written, no template), else
-        None. Changes nothing.
+        """Return why this worker could not be changed (a file that cannot be written, no template),
+        else None. Changes nothing.
         """
 
     def configured(self, worker: str, name: str) -> ConfiguredValue | None:
@@ -343,16 +341,14 @@ class WorkerDriver(Protocol):
         return None
 
     def change(self, worker: str, name: str, value: str) -> str | None:
-        """Give the property its value, effective at the next start. Done twice, it makes no
-        difference.
-        """
+        """Set the property, with effect at the next start. Setting it twice makes no difference."""
 
     def restart(self, worker: str) -> str | None:
         """Stop and start the worker; does not wait until it is in the group again."""
 
 
 class RightsReads(Protocol):
-    """What the principal in use may do on one Kafka cluster, by requests that change nothing
+    """The rights of the principal in use on one Kafka cluster, by requests that change nothing
     (KIP-430).
     """
 
@@ -363,24 +359,26 @@ class RightsReads(Protocol):
         """The operations on the cluster."""
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
-        """The operations on each topic; none at all for one that may not be described."""
+        """Return the operations on each topic; none for a topic that may not be described."""
 
     def on_groups(self, ids: Sequence[str]) -> dict[str, Allowed]:
-        """The operations on each group, whether it is there or not; none at all for one that may
+        """Return the operations on each group, whether it exists or not; none for a group that may
         not be described.
         """
 
     def describes(self, ids: Sequence[str]) -> dict[str, bool | None]:
-        """Whether each transactional id may be described, known or not; None without an answer."""
+        """Return whether each transactional id may be described, known or not; None without a
+        response.
+        """
 
     def unseen(self, resource: Resource) -> tuple[Gap, ...]:
-        """What may be left out of a listing of every topic or transactional id; none where that is
-        nothing, proven.
+        """Return what may be missing in a listing of every topic or transactional id; empty if
+        nothing is, proven.
         """
 
     def creates(self, names: Sequence[str]) -> dict[str, bool | None]:
-        """Whether each topic could be created, by a creation that is only validated; None where
-        that is not told.
+        """Return whether each topic could be created, by a creation that is only validated; None if
+        unknown.
         """
 
 
@@ -402,7 +400,7 @@ class AclReads(Protocol):
         """
 
     def authorizer(self) -> Authorizer:
-        """How one of the brokers configures its authorizer. Needs DescribeConfigs on the
+        """Return how one of the brokers configures its authorizer. Needs DescribeConfigs on the
         cluster.
         """
 
@@ -410,7 +408,7 @@ class AclReads(Protocol):
         """The topics that this principal may see."""
 
     def wants_idempotent_write(self) -> bool:
-        """Whether idempotent producers need an ACL of their own here: on brokers before 2.8
+        """Return whether idempotent producers need their own ACL here: on brokers before 2.8
         (KIP-679).
         """
 
@@ -426,7 +424,9 @@ class BrokerReads(Protocol):
         """The cluster's id."""
 
     def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
-        """What every broker speaks, by its id, and which features the cluster has agreed on."""
+        """Return the versions that every broker supports, by its id, and the features of the
+        cluster.
+        """
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         """Properties of every broker, without those that it does not know or hides. Needs
@@ -434,8 +434,8 @@ class BrokerReads(Protocol):
         """
 
     def hidden(self, topics: Sequence[str]) -> frozenset[str]:
-        """Those of ``topics`` of which this principal may not know whether they exist: it lacks
-        Describe on them.
+        """Return those of ``topics`` whose existence this principal may not know: it lacks Describe
+        on them.
         """
 
     def readers(self) -> ReaderGroups:
@@ -445,7 +445,7 @@ class BrokerReads(Protocol):
 
 
 class GroupReads(Protocol):
-    """Groups of consumers, asked for by name. Raises what ``KafkaReads`` raises."""
+    """Consumer groups by their names. Raises what ``KafkaReads`` raises."""
 
     def group(self, group_id: str) -> ClientGroup:
         """The group called ``group_id`` with its members; state ``Dead`` as in
@@ -456,7 +456,9 @@ class GroupReads(Protocol):
         """The offsets that the group has committed, by topic and partition."""
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where each partition ends for read_committed; those that no longer exist are left out."""
+        """Return the end of each partition for read_committed; those that do not exist any more are
+        left out.
+        """
 
 
 class GroupOffsetWrites(GroupReads, Protocol):
@@ -474,7 +476,7 @@ class GroupOffsetWrites(GroupReads, Protocol):
     def pending(
         self, group_id: str, partitions: Collection[TopicPartition]
     ) -> frozenset[TopicPartition]:
-        """Those of ``partitions`` for which an open transaction holds an offset of the group
+        """Return those of ``partitions`` for which an open transaction has an offset of the group
         (KIP-447).
         """
 
@@ -556,7 +558,7 @@ class Clients(Protocol):
         """The coordinators of another Kafka cluster, one that a connector writes to."""
 
     def is_own_cluster(self, bootstrap: str) -> bool:
-        """Whether these servers are those of ``kafka``."""
+        """Return whether these servers are those of ``kafka``."""
 
     def other_kafka(self, bootstrap: str, overrides: Mapping[str, str]) -> KafkaReads:
         """Another Kafka cluster, one that a connector writes to."""

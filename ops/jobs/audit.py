@@ -156,13 +156,6 @@ def joined(parts: Iterable[TransactionPart]) -> Iterator[Violation | Transaction
     yield joining.totals
 
 
-def swept(
-    runs: Iterable[SequenceRange], first: int | None, committed: Mapping[str, Committed]
-) -> Iterator[SourceTotals | Violation | Read]:
-    """Yield the violations and the totals of source partitions whose runs are in order."""
-    yield from SequenceCheck(first, committed).sweep(runs)
-
-
 # ----------------------------------------------------------------------------------------- on Spark
 
 
@@ -227,14 +220,16 @@ def sweep_frame(
     first: int | None = None,
     committed: Mapping[str, Committed] | None = None,
 ) -> DataFrame:
-    """Return ``swept``, every source partition in one Spark task."""
+    """Return the results of ``SequenceCheck``, every source partition in one Spark task."""
     ordered = runs.repartition(tasks, "stream", "source").sortWithinPartitions(
         *SequenceRange._fields[:7]
     )
     known = dict(committed or {})
     return by_rows(
         ordered,
-        lambda rows: map(result_of, swept((SequenceRange(*r) for r in rows), first, known)),
+        lambda rows: map(
+            result_of, SequenceCheck(first, known).sweep(SequenceRange(*r) for r in rows)
+        ),
         RESULT,
     )
 

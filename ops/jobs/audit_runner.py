@@ -87,7 +87,7 @@ def locally(work: AuditWork, advance: Advance) -> Summary:
     if work.wanted is not None:
         summary.reads = {}
         runs = sorted(audit.ran(work.cluster, work.spans, work.wanted), key=sequences.order)
-        take(audit.swept(runs, work.first, work.committed))
+        take(sequences.SequenceCheck(work.first, work.committed).sweep(runs))
     if work.comparison is not None:
         summary.reads = {}
         take(compared(work.cluster, work.comparison))

@@ -136,7 +136,7 @@ class AclReader(ClusterClient, AclQueries):
 
 
 class Namespaces:
-    """What this principal sees of the names on one Kafka cluster. The ACLs are read once."""
+    """The names on one Kafka cluster that this principal may see. The ACLs are read once."""
 
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._acls = AclQueries(wire)
@@ -148,10 +148,10 @@ class Namespaces:
         prefixes: Sequence[str],
         hidden: Callable[[list[str]], Iterable[str]],
     ) -> tuple[Gap, ...]:
-        """What may be hidden of the names that begin with ``prefixes``, or of all; empty where that
-        is nothing, proven.
+        """Return the gaps in the names that begin with ``prefixes``, or in all; empty if nothing is
+        hidden, proven.
 
-        ``hidden`` picks from a list of names those that the brokers refuse to describe.
+        ``hidden`` returns those of a list of names that the brokers refuse to describe.
         """
         bindings, doubt = self._bindings
         if bindings is None:
@@ -199,7 +199,7 @@ def _binding(resource: Any, acl: Any) -> Binding:
 
 
 def _authorizer(values: Mapping[str, str | None]) -> Authorizer:
-    # What is not set at all is left out of the answer, and what is set and hidden is there without
+    # What is not set is left out of the response, and what is set and hidden is there without
     # its value.
     users, everyone = values.get(_SUPER, ""), values.get(_OPEN, "false")
     return Authorizer(

@@ -1,10 +1,10 @@
-"""Reads partitions of a Kafka cluster in batches as they are in its log, through raw Fetch, with
-bounded memory.
+"""Reads partitions of a Kafka cluster in the batches of its log, through raw Fetch, with bounded
+memory.
 
-Each leader has one request on its way: the next one is sent when a response was taken, so that the
-broker makes it while the batches are worked on. One response is held at a time, those of other
-leaders wait in their sockets. A request names all partitions of its leader, first those that had
-nothing for the longest time: a response that is full serves the first ones.
+Each leader has one request in flight: the next one is sent when a response was read, so that the
+broker prepares it meanwhile. One response is held at a time; those of other leaders wait in their
+sockets. A request names all partitions of its leader, first those without data for the longest
+time, because a full response serves the first ones.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_topic, not_authorized, read_topic
 
 FETCH_BYTES = 8 << 20
-"""How much a response holds, where no larger batch is in it."""
+"""The maximum size of a response, unless it has a larger batch."""
 WAIT_MS = 100
-"""How long a broker waits for the first record."""
+"""The time that a broker waits for the first record."""
 ROOM = 64 << 10
 """Bytes of a connection's buffer: what is larger goes past it."""
 PAUSE = 0.2
-"""Seconds before a partition that its leader refused is asked for again."""
+"""Seconds before a partition that its leader refused is requested again."""
 GONE_AFTER = 3.0
 """Seconds for which metadata has to lack a topic: brokers learn of topics one after the other."""
 _OUT_OF_RANGE = 1
@@ -57,7 +57,7 @@ class OutOfRange(Exception):
 
 
 class TopicGone(Exception):
-    """There is no such topic any more, or another one of its name (``replaced``)."""
+    """The topic does not exist any more, or was deleted and created again (``replaced``)."""
 
     def __init__(self, topic: str, *, replaced: bool) -> None:
         super().__init__(topic)
@@ -66,8 +66,8 @@ class TopicGone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchedPart:
-    """Committed batches of a partition in ``data``; what lies before the offset ``wanted`` was not
-    asked for.
+    """Committed batches of a partition in ``data``; records before the offset ``wanted`` were not
+    requested.
     """
 
     place: TopicPartition
@@ -102,7 +102,7 @@ class BatchFetcher:
         self._failing: dict[TopicPartition, tuple[float, str]] = {}
         """Partitions of which no leader has given anything: since when, and why."""
         self._unled: set[TopicPartition] = set()
-        """Those whose leader has to be looked up."""
+        """Partitions whose leader is looked up next."""
         self._missing: dict[str, float] = {}
         self._looked = 0.0
 
@@ -116,7 +116,7 @@ class BatchFetcher:
         """Read these partitions from these offsets on."""
         from kafka.protocol.consumer.fetch import FetchRequest
 
-        self._positions = {place: Position(offset) for place, offset in starts.items()}
+        self._positions = {partition: Position(offset) for partition, offset in starts.items()}
         self._failing = dict.fromkeys(
             self._positions, (time.monotonic(), "its leader is not known")
         )
@@ -129,10 +129,10 @@ class BatchFetcher:
                 next_step="Set copy.batches to opened.",
                 code="unsupported",
             )
-        found = topic_layouts(self._wire, sorted({place.topic for place in starts}))
+        found = topic_layouts(self._wire, sorted({partition.topic for partition in starts}))
         self._known = dict(found.ids)
         if newest >= fetch_protocol.BY_ID and len(self._known) == len(
-            {place.topic for place in starts}
+            {partition.topic for partition in starts}
         ):
             self._ids = self._known
 
@@ -141,20 +141,23 @@ class BatchFetcher:
 
     @property
     def behind(self) -> bool:
-        """Whether there is more to read, or may be: an end was not reached yet, or a leader does
-        not answer. A new leader may not know yet how far its log is replicated: then the end that
-        it names is before what was read.
+        """Return whether there is or may be more to read: an end was not reached yet, or a leader
+        does not respond. A new leader may not know yet how far its log is replicated: then its end
+        is before what was read.
         """
         return bool(self._failing) or any(
-            position.offset != self._ends.get(place) for place, position in self._positions.items()
+            position.offset != self._ends.get(partition)
+            for partition, position in self._positions.items()
         )
 
     @property
     def lag(self) -> int | None:
-        """How many offsets there are to read, None where that is not known of every partition."""
+        """Return the number of offsets to read, None if unknown for a partition."""
         if len(self._ends) < len(self._positions):
             return None
-        return sum(max(0, end - self._positions[place].offset) for place, end in self._ends.items())
+        return sum(
+            max(0, end - self._positions[partition].offset) for partition, end in self._ends.items()
+        )
 
     def fetch(self, wait: float) -> list[FetchedPart]:
         """The next batches, none where none come within ``wait`` seconds."""
@@ -184,9 +187,9 @@ class BatchFetcher:
 
     def _ask(self, leader: int) -> None:
         positions = {
-            place: position
-            for place, position in self._positions.items()
-            if self._leaders.get(place) == leader and place not in self._unled
+            partition: position
+            for partition, position in self._positions.items()
+            if self._leaders.get(partition) == leader and partition not in self._unled
         }
         if not positions:
             return
@@ -260,18 +263,18 @@ class BatchFetcher:
         if (connection := self._connections.pop(leader, None)) is not None:
             with suppress(ConnectctlError, OSError):
                 connection.close()
-        for place, known in self._leaders.items():
+        for partition, known in self._leaders.items():
             if known == leader:
-                self._refuse(place, why)
+                self._refuse(partition, why)
 
     def _look_up(self) -> None:
         """Find the leaders that are not known, after a pause. Raises ``Unreachable`` for what fails
         for too long.
         """
-        for place, (since, why) in self._failing.items():
+        for partition, (since, why) in self._failing.items():
             if self._is_late(since):
                 raise Unreachable(
-                    f"{place} cannot be read",
+                    f"{partition} cannot be read",
                     why=why,
                     next_step="Check the brokers, and try again.",
                 )
@@ -279,14 +282,18 @@ class BatchFetcher:
         if not self._unled or now - self._looked < PAUSE:
             return
         self._looked = now
-        topics = sorted({place.topic for place in self._unled})
+        topics = sorted({partition.topic for partition in self._unled})
         try:
             found = topic_layouts(self._wire, topics)
         except Unreachable:
             return
         for topic in topics:
             self._check(topic, found)
-        known = {place: found.leaders[place] for place in self._unled if place in found.leaders}
+        known = {
+            partition: found.leaders[partition]
+            for partition in self._unled
+            if partition in found.leaders
+        }
         self._leaders |= known
         self._unled -= known.keys()
 

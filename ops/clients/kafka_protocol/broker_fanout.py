@@ -1,5 +1,5 @@
-"""One question to every broker of a cluster through kafka-python, where one broker's failure is
-that broker's answer.
+"""One request to every broker of a cluster through kafka-python; the failure of a broker is its
+result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BrokerFanout:
         self.wire = wire
 
     def of_brokers(self, doing: str, one: Callable[[int], Awaitable[Any]]) -> dict[int, Any]:
-        """What every broker answers, or the error of ours that came instead."""
+        """Return the response of every broker, or connectctl's error."""
         brokers = self.wire.brokers()
         answers = self.wire.run(doing, lambda: self.wire.each(map(one, brokers)))
         return {
@@ -37,15 +37,17 @@ class BrokerFanout:
         }
 
     def ours(self, answer: Any, doing: str) -> Any:
-        """An answer as it is, an exception as an error of ours; raises again what is not a failure
-        of Kafka.
+        """Return a response unchanged, an exception as connectctl's error; raise what is not a
+        failure of Kafka.
         """
         if not isinstance(answer, Exception):
             return answer
         return self.wire.failure(answer, doing)
 
     def error(self, code: int, doing: str, permission: str) -> ConnectctlError | None:
-        """What a broker's error code means; ``permission`` is what a principal needs."""
+        """Return the meaning of a broker's error code; ``permission`` is the right that a principal
+        needs.
+        """
         if code == Code.NONE:
             return None
         if code not in _DENIED:
@@ -71,8 +73,8 @@ class BrokerFanout:
         return self.wire.run("look up topics", lambda: self.wire.ask(request))
 
     def lists_every_group(self) -> bool:
-        """Whether this principal is shown all groups; who lacks Describe on the cluster gets those
-        that it may describe.
+        """Return whether this principal may list all groups; without Describe on the cluster it
+        gets those that it may describe.
         """
         allowed = self.metadata([]).authorized_operations
         # Brokers that do not say what we may do (before 2.3) list all or nothing.

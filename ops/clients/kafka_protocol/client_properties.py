@@ -1,8 +1,7 @@
-"""The context's client properties, which are librdkafka's, in kafka-python's terms: the one
-translation.
+"""Translates the context's client properties, which are librdkafka's, to kafka-python's.
 
-What only tunes librdkafka is left out. What changes who we are or whom we trust is translated or
-refused, never dropped.
+Properties that only tune librdkafka are left out. Those that change the identity or the trust are
+translated or refused, never dropped.
 """
 
 from __future__ import annotations
@@ -76,10 +75,10 @@ def _sasl(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tls(properties: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """Trust and identity as librdkafka would have them; it checks the broker's name unless told not
-    to.
+    """Return trust and identity as librdkafka has them; it verifies the broker's name unless
+    configured otherwise.
 
-    None where the protocol is one without TLS. Raises ``BadInput`` for files that cannot be used.
+    None for a protocol without TLS. Raises ``BadInput`` for files that cannot be used.
     """
     import ssl
 

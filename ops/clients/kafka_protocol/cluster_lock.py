@@ -73,13 +73,13 @@ class GroupLock:
     def held(
         self, run: str, ours: Callable[[str], bool] = lambda run: False
     ) -> Iterator[Callable[[], None]]:
-        """Hold the lock as ``run``; gives a function that raises ``ConnectctlError`` where it is
-        not held any more.
+        """Hold the lock as ``run``; yield a function that raises ``ConnectctlError`` if it is not
+        held any more.
 
-        Raises ``Refused`` where another client holds it, ``NotAuthorized`` where the right is
-        missing. ``ours`` says of a run that no other process can be carrying it out, because its
-        journal's file is locked by this one: where such a run still holds the lock and its process
-        on this host is gone, the lock is taken at once.
+        Raises ``Refused`` if another client holds it, ``NotAuthorized`` if the right is missing.
+        ``ours`` returns whether no other process can execute a run, because this one has locked its
+        journal's file: if such a run still holds the lock and its process on this host is gone, the
+        lock is taken at once.
         """
         who = f"{_user()}@{socket.gethostname()}"
         since = now_utc("seconds")
@@ -127,13 +127,14 @@ class GroupLock:
 
 
 class _Session:
-    """One membership in the lock's group: joined, kept by heartbeats on a thread of its own, and
+    """One membership in the lock's group: joined, kept by heartbeats on a separate thread, and
     left.
 
     A coordinator answers the JoinGroup of a group's first member only after
     ``group.initial.rebalance.delay.ms``, by default 3 s, and nothing else on that connection
     meanwhile. It has the member from the beginning, though, and refuses every other: so the lock is
-    held as soon as it lists the member, which is asked on ``aside``, a second connection.
+    held as soon as the coordinator lists the member, which is requested on ``aside``, a second
+    connection.
     """
 
     def __init__(
@@ -209,7 +210,7 @@ class _Session:
             self._entered = e
 
     def _is_entering(self, patience: float = 0.0) -> bool:
-        """Whether JoinGroup is not answered yet, after ``patience`` seconds."""
+        """Return whether JoinGroup is not answered yet, after ``patience`` seconds."""
         if self._entering is None:
             return False
         self._entering.join(patience)
@@ -259,7 +260,7 @@ class _Session:
         return self._coordinator.check(self._coordinator.ask(request, self._timeout).error_code)
 
     def leave(self) -> None:
-        """Give the lock free at once, where the coordinator answers; else it is free after the
+        """Release the lock at once, if the coordinator responds; else it is released after the
         session.
         """
         if self._member and not self._lost:
@@ -333,7 +334,7 @@ class _Session:
             )
 
     def _beat(self) -> None:
-        """One heartbeat: the coordinator still has this member, or the lock is lost."""
+        """Send one heartbeat: the coordinator still has this member, or the lock is lost."""
         from kafka.protocol.consumer.group import HeartbeatRequest
 
         if self._lost is not None:
@@ -370,8 +371,8 @@ def _user() -> str:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether the process that held the lock is gone. One with our own id is: it was us, or had the
-    id before us.
+    """Return whether the process that held the lock is gone. One with our own id is: its id was
+    reused.
     """
     if pid <= 0:
         return False

@@ -16,14 +16,14 @@ from connectctl.ops.kafka.record_batch_decoder import PADDING, Body, Columns, bo
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 FETCH_BYTES = 8 << 20
-"""How much to ask for at once; that much is held, and the places of its records besides."""
+"""The requested size of a response, which is held in memory with the positions of its records."""
 UNPACKED = 16 << 20
 """Bytes of compressed batches after which no further one is unpacked before these were taken."""
 
 
 class Chunk(NamedTuple):
-    """Records in an answer that begins at ``offset``; behind them, and what else lies there, the
-    log continues.
+    """Records of a response that begins at ``offset``; the log continues at ``next_offset``, after
+    markers and aborted records, too.
     """
 
     offset: int
@@ -32,13 +32,13 @@ class Chunk(NamedTuple):
 
 
 class OldFormat(Exception):
-    """What follows are records in a format of Kafka before 0.11."""
+    """The next records are in a format of Kafka before 0.11."""
 
 
 class ColumnReader(Headers):
-    """``read`` gives ``Chunk``s: the first may begin before the start, the last end behind the end,
-    which is at most the last stable offset. Raises what ``Headers`` raises, and ``OldFormat``
-    behind the chunks before it.
+    """``read`` yields ``Chunk``s: the first may begin before the start, the last end after the end,
+    which is at most the last stable offset. Raises what ``Headers`` raises, and ``OldFormat`` after
+    the chunks before such records.
     """
 
     _ahead: tuple[RawConnection, int, TopicPartition, int] | None = None
@@ -62,11 +62,11 @@ class ColumnReader(Headers):
         connection.skip(connection.left)
         answer = CommittedBatches(data, part.size, part.aborted)
         found = list(answer)
-        behind = answer.next_offset
-        if behind is not None and behind < self._end and not answer.is_old:
+        resume_at = answer.next_offset
+        if resume_at is not None and resume_at < self._end and not answer.is_old:
             # The broker makes the next answer while this one is worked on.
-            number = connection.send(request(place, behind, FETCH_BYTES, committed=True))
-            self._ahead = connection, number, place, behind
+            number = connection.send(request(place, resume_at, FETCH_BYTES, committed=True))
+            self._ahead = connection, number, place, resume_at
         try:
             for batch in found:
                 check(data, batch)
@@ -76,8 +76,8 @@ class ColumnReader(Headers):
             raise ConnectctlError(
                 f"{place} has records that cannot be read", why=str(e), code="garbled"
             ) from e
-        if behind is not None:
-            yield Chunk(offset, behind, columns(data, []))
+        if resume_at is not None:
+            yield Chunk(offset, resume_at, columns(data, []))
         if answer.is_old:
             raise OldFormat
 
@@ -96,8 +96,8 @@ class ColumnReader(Headers):
 
 
 def portions_of(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, int]]:
-    """The records of these batches, in portions where they are compressed, and where the log
-    continues behind each.
+    """Yield the records of these batches, compressed ones in portions, with the offset after each
+    portion.
     """
     import numpy as np
 

@@ -1,6 +1,7 @@
-"""Why connections of one client to its brokers failed: what the time-out of a request does not say.
+"""The causes of failed connections of one client to its brokers, which the time-out of a request
+does not have.
 
-kafka-python tells this to its log, which all clients of a process share. A reason is forgotten as
+kafka-python writes them to its log, which all clients of a process share. A cause is forgotten as
 soon as a connection to its broker is made.
 """
 

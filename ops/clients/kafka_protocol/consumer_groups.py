@@ -153,13 +153,13 @@ class Groups:
         except KafkaException as e:
             error = self._kafka.failure(e.args[0], "describe groups")
             # A group of some other protocol (a schema registry's) cannot be described this way;
-            # what it committed, if it does so at all, is known.
+            # the offsets that it committed, if any, are known.
             denied = isinstance(error, NotAuthorized)
             return replace(group, problem=group.problem or error) if denied else group
 
 
 def _listed(group: Any, broker: int) -> ReaderGroup:
-    # Brokers before 2.6 tell no state, before 3.8 no type.
+    # Brokers before 2.6 return no state, before 3.8 no type.
     return ReaderGroup(
         group.group_id, group.group_type or "classic", group.group_state or "Unknown", broker
     )

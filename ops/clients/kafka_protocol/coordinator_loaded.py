@@ -1,12 +1,12 @@
-"""Whether a group's coordinator tells all that its predecessor had written.
+"""Whether a group's coordinator has loaded everything that its predecessor wrote.
 
-A coordinator answers what is read of a group (DescribeGroups, OffsetFetch) as of the high watermark
+A coordinator answers requests about a group (DescribeGroups, OffsetFetch) as of the high watermark
 of its partition of ``__consumer_offsets`` (``CoordinatorRuntime.scheduleReadOperation``). A new
-leader's high watermark may lie behind until its followers have fetched from it: for that time a
-group of living members is Empty or Dead, without an error. Measured on three brokers of 4.3.1: so
-in 9 of 12 coordinators that were killed right after a member had joined, for up to 0.6 s. The same
-leader does not report where that partition ends until then (OFFSET_NOT_AVAILABLE, KIP-207); so it
-is asked that.
+leader's high watermark may be too low until its followers have fetched from it: for that time a
+group of live members is Empty or Dead, without an error. Measured on three brokers of 4.3.1: in 9
+of 12 coordinators that were killed right after a member had joined, for up to 0.6 s. The same
+leader does not report the end of that partition until then (OFFSET_NOT_AVAILABLE, KIP-207); so this
+end is requested.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ BLIND = 2.0
 
 
 def described(kafka: Connection, group_id: str) -> Described | None:
-    """The group by its coordinator; None where that says that there is none. That it has no
-    members, or is not there, is believed of a coordinator that knows all of it alone.
+    """Return the group by its coordinator; None if it has none of that name. That it has no
+    members, or does not exist, is accepted only of a coordinator that has loaded everything.
 
-    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` where no
-    coordinator can be asked, and ``BadInput`` for a group of another kind than classic ones.
+    Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` if no
+    coordinator responds, and ``BadInput`` for a group that is not classic.
     """
     found = coordinated(kafka, group_id, Coordinator.describe)
     if found is None or not found.members:
@@ -47,8 +47,8 @@ def described(kafka: Connection, group_id: str) -> Described | None:
 
 
 def classic(coordinator: Coordinator) -> Described | None:
-    """The group; None where there is none of any kind. Raises ``BadInput`` for one of another kind
-    than classic ones.
+    """Return the group; None if no group of any type has that name. Raises ``BadInput`` for one
+    that is not classic.
     """
     found = coordinator.describe()
     if found is not None or (kind := coordinator.kind()) is None:
@@ -65,10 +65,9 @@ def classic(coordinator: Coordinator) -> Described | None:
 
 
 def settle(kafka: Connection, *group_ids: str) -> None:
-    """Return when the coordinators of the groups know all of them; what they tell after that is as
-    it is.
+    """Return when the coordinators of the groups have loaded everything.
 
-    Raises ``TimedOut`` and ``Unreachable`` without an answer. A principal without Describe on
+    Raises ``TimedOut`` and ``Unreachable`` without a response. A principal without Describe on
     ``__consumer_offsets`` waits for ``BLIND`` seconds instead.
     """
     try:
@@ -80,4 +79,4 @@ def settle(kafka: Connection, *group_ids: str) -> None:
     except NotAuthorized:
         time.sleep(BLIND)
     except BadInput:
-        return  # no such topic: there is no group at all
+        return  # no such topic: no group exists

@@ -82,13 +82,13 @@ def fetch_request(
     of_topic: dict[str, list[Any]] = {}
     part = FetchRequest.FetchTopic.FetchPartition
     for (topic, partition), (offset, epoch) in positions.items():
-        wanted = part(
+        fetched = part(
             partition=partition,
             fetch_offset=offset,
             last_fetched_epoch=epoch if ids else -1,
             partition_max_bytes=limits.of_a_partition,
         )
-        of_topic.setdefault(topic, []).append(wanted)
+        of_topic.setdefault(topic, []).append(fetched)
     named = [
         FetchRequest.FetchTopic(
             **({"topic_id": ids[topic]} if ids else {"topic": topic}), partitions=parts

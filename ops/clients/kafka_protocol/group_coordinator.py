@@ -112,8 +112,8 @@ class Coordinator:
         return code
 
     def until(self, once: Callable[[], T]) -> T:
-        """What ``once`` gives, as soon as a coordinator answers. Raises ``TimedOut`` after the
-        timeout.
+        """Return the result of ``once``, as soon as a coordinator responds. Raises ``TimedOut``
+        after the timeout.
         """
         end = time.monotonic() + self.timeout
         while True:
@@ -169,15 +169,15 @@ class Coordinator:
         lists none.
         """
         group = self.listed()
-        # Brokers before 3.8 tell no type.
+        # Brokers before 3.8 return no type.
         return None if group is None else str(group.group_type or "classic").lower()
 
     def stable_offsets(
         self, partitions: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
-        """What is committed for ``partitions`` (OffsetFetch with ``require_stable``, KIP-447), and
-        those for which a transaction has offsets pending, which are not given
-        (UNSTABLE_OFFSET_COMMIT). Others have none committed.
+        """Return the committed offsets of ``partitions`` (OffsetFetch with ``require_stable``,
+        KIP-447), and the partitions with pending offsets, which have none here
+        (UNSTABLE_OFFSET_COMMIT). Other partitions have no committed offset.
         """
         from kafka.protocol.consumer import OffsetFetchRequest
 
@@ -265,7 +265,7 @@ class Coordinator:
 
 
 def coordinated(kafka: Connection, group: str, ask: Callable[[Coordinator], T]) -> T:
-    """What ``ask`` gives of the group's coordinator, on connections of its own."""
+    """Return the result of ``ask`` for the group's coordinator, on separate connections."""
     with closing(KafkaProtocolClient(kafka.client, timeout=kafka.timeout)) as wire:
         return ask(Coordinator(wire, group, kafka.timeout))
 

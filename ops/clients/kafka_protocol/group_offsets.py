@@ -26,7 +26,8 @@ _MEMBERS = (
     Code.NON_EMPTY_GROUP,
     Code.GROUP_SUBSCRIBED_TO_TOPIC,
 )
-"""What a coordinator answers to a change by no member while the group has members."""
+"""A coordinator's responses to a change by a client that is no member while the group has members.
+"""
 _GENERATION_OF_NOBODY = -1
 _COMMIT_VERSION = 9
 """The last version of OffsetCommit that names topics."""

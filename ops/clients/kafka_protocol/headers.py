@@ -37,11 +37,11 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import not_authorized, read_topic
 
 FETCH_BYTES = 32 << 20
-"""How much to ask for at once. The answer is never held, so that this costs nothing but fewer round
+"""The requested size of a response. It is not held in memory, so that a large one only saves round
 trips.
 """
 WAIT_MS = 500
-"""How long a broker waits for the first record."""
+"""The time that a broker waits for the first record."""
 PAUSE = 0.2
 """Seconds before a partition whose leader moves is asked about again."""
 _MOVING = {Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION, 5, 9, 56, 74, 76, 78}
@@ -65,8 +65,8 @@ class Headers:
         self._wire.close()
 
     def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Batch | Marker]:
-        """What lies in ``place`` from ``start`` on and begins before ``end``, in the order of the
-        log.
+        """Yield the batches and markers of ``place`` from ``start`` on that begin before ``end``,
+        in the order of the log.
 
         ``end`` is at most the high watermark. The first batch may begin before ``start``. What
         retention removes meanwhile is left out. Raises ``Unreachable``, ``NotAuthorized``.
@@ -152,8 +152,8 @@ class _Start(Exception):
 def request(
     place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False
 ) -> Any:
-    """Fetch of ``most`` bytes of ``place``; ``committed``: as far as read_committed readers get,
-    and what was aborted.
+    """Return the Fetch request for ``most`` bytes of ``place``; ``committed``: up to the last
+    stable offset, with the aborted transactions.
     """
     return fetch_request(
         {place: Position(offset)}, {}, FetchLimits(most, most, WAIT_MS), committed=committed
@@ -173,13 +173,13 @@ def partition_of(
 
 
 def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
-    """The headers in one answer. The last batch of it may be cut off: its header will do."""
-    left = partition_of(connection, place).size
+    """Yield the headers in one response. The last batch of it may be cut off: its header is enough."""
+    remaining = partition_of(connection, place).size
     take, skip, header = connection.take, connection.skip, HEADER.size
-    while left >= header:
+    while remaining >= header:
         fields = take(HEADER)
         length = fields[1] - AFTER_LENGTH
-        left -= header
+        remaining -= header
         if fields[3] < 2:
             # An old message is shorter than this header may be; there is nothing in it for an
             # audit.
@@ -190,17 +190,17 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
                     f"{place} has records of Kafka before 0.11", code="unsupported"
                 )
         elif fields[5] & CONTROL:
-            if left < length:
+            if remaining < length:
                 return
             yield marker_of(fields, connection.bytes(length))
-            left -= length
+            remaining -= length
             continue
         else:
             yield Batch.of(fields)
             rest = length
-        rest = min(rest, left)
+        rest = min(rest, remaining)
         skip(rest)
-        left -= rest
+        remaining -= rest
 
 
 def _check(code: int, place: TopicPartition, first: int) -> None:

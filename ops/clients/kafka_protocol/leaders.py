@@ -1,5 +1,5 @@
 """Leaders of partitions through kafka-python: their producers, their ends, and markers (KIP-664);
-and ids of topics, which tell a topic from another one of its name.
+and ids of topics, which distinguish a topic from an earlier one of its name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from connectctl.ops.kafka.visibility import describe_topic, not_authorized
 
 LATEST, EARLIEST = -1, -2
 PAUSE = 0.1
-"""Seconds before metadata that is not whole is asked for again."""
+"""Seconds before metadata that is not complete is requested again."""
 _MOVING = {Code.LEADER_NOT_AVAILABLE, Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_SERVER_ERROR}
 
 Item = TypeVar("Item")
@@ -72,7 +72,9 @@ class Leaders:
             time.sleep(PAUSE)
 
     def hidden(self, topics: Sequence[str]) -> list[str]:
-        """Those of ``topics`` that this principal may not describe, whether they exist or not."""
+        """Return those of ``topics`` that this principal may not describe, whether they exist or
+        not.
+        """
         answer = self._metadata(topics)
         return [
             topic.name
@@ -83,7 +85,7 @@ class Leaders:
     def producers(
         self, places: Sequence[TopicPartition]
     ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-        """The producers of each place that its leader has state of, or why it says none
+        """Return the producers that the leader of each partition remembers, or its error code
         (DescribeProducers, KIP-664).
         """
         from kafka.protocol.admin.transactions import DescribeProducersRequest
@@ -175,8 +177,8 @@ class Leaders:
         ]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
-        """Who leads each partition of ``topics`` (None: of all), or why nobody does; a topic that
-        is not there has none.
+        """Return the leader of each partition of ``topics`` (None: of all), or the error code; a
+        topic that does not exist has none.
         """
         return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
 
@@ -234,7 +236,7 @@ def _leader(part: Any) -> int | Code:
 
 
 def _whole(topic: Any) -> bool:
-    """Whether metadata has all of a topic, or an error that waiting does not mend."""
+    """Return whether metadata has all of a topic, or an error that does not pass."""
     if topic.error_code:
         return topic.error_code not in _MOVING
     numbers = sorted(part.partition_index for part in topic.partitions)
@@ -294,7 +296,7 @@ class TopicLayouts:
 
 
 def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayouts:
-    """What a broker knows of ``topics`` now. Raises ``Unreachable``, ``NotAuthorized``."""
+    """Return a broker's current layouts of ``topics``. Raises ``Unreachable``, ``NotAuthorized``."""
     answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
         place: leader

@@ -1,10 +1,10 @@
-"""What the principal in use may do, as the brokers themselves say it, through requests that change
+"""The rights of the principal in use, as the brokers report them, through requests that change
 nothing.
 
-KIP-430 has the exact sets: Metadata, DescribeGroups and DescribeCluster tell the operations that
-their authorizer allows whoever asks, denials and super users counted. For transactional ids there
-is no such set: DescribeTransactions tells whether one may be described, and nothing tells whether
-one may be written to.
+KIP-430 has the exact sets: Metadata, DescribeGroups and DescribeCluster return the operations that
+their authorizer allows, denials and super users included. For transactional ids there is no such
+set: DescribeTransactions shows whether one may be described, and no request shows whether one may
+be written to.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _answer(code: int, operations: Any) -> Allowed:
 
 
 def _allowed(operations: Any) -> Allowed:
-    """Brokers before 2.3 do not tell operations."""
+    """Return the operations; brokers before 2.3 do not report them."""
     if operations is None:
         return Allowed(None, "the broker does not report it")
     return Allowed(frozenset(OPERATIONS.get(number, Operation.UNKNOWN) for number in operations))

@@ -1,8 +1,8 @@
 """The transactions that hold pending offsets of a consumer group (KIP-447).
 
-Offsets that a transaction adds to a group are pending until it ends. The group's coordinator says
-for which partitions, and not in which transaction: that one has the group's partition of
-``__consumer_offsets`` among its own.
+Offsets that a transaction adds to a group are pending until it ends. The group's coordinator
+reports the partitions, and not the transaction: it is one that has the group's partition of
+``__consumer_offsets``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MOST_NAMED = 3
 def transactions_holding(
     calls: TransactionCalls, group: str, candidates: Iterable[str] = ()
 ) -> list[Transaction]:
-    """Return the open transactions that may hold offsets of ``group``, the oldest first; none where
-    nobody says.
+    """Return the open transactions that may hold offsets of ``group``, the oldest first; none if no
+    coordinator reports any.
 
     Of the transactional ids ``candidates`` every open one counts: this principal may be allowed to
     see them alone, and not ``__consumer_offsets``.
@@ -50,8 +50,8 @@ def transactions_holding(
 
 
 def in_words(transactions: list[Transaction]) -> str:
-    """Return the transactions for people, each with the time since when it is open; another
-    producer's for none.
+    """Return the transactions for users, each with the time since when it is open; without any, the
+    text for another producer's.
     """
     if not transactions:
         return "the transaction of another producer"

@@ -1,9 +1,9 @@
-"""That a run is alive, known to the whole Kafka cluster: a member of a consumer group of its own,
-gone with its process.
+"""The presence of a run, visible in the whole Kafka cluster: a member of its own consumer group,
+which leaves with its process.
 
 The member reads nothing and commits nothing. While its process lives it answers the group's
-coordinator; ``SESSION`` seconds after its death the coordinator drops it, and an empty group is
-forgotten. Its client id says who it is.
+coordinator; ``SESSION`` seconds after its death the coordinator removes it, and an empty group is
+forgotten. Its client id identifies it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.connection import Connection
 
 SESSION = 10.0
-"""Seconds for which the coordinator takes a process for alive that says nothing."""
+"""Seconds after which the coordinator removes a member without heartbeats."""
 GONE = SESSION + 5.0
 """Seconds after which a dead process is certainly out of its group."""
 POLL = 0.5
@@ -43,11 +43,11 @@ PAUSE = 0.5
 
 
 def holders(kafka: Connection, group_id: str, connector: str) -> tuple[Holder, ...]:
-    """The runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises
+    """Return the runs of ``connector`` that are alive, or died less than ``SESSION`` ago. Raises
     ``NotAuthorized``.
 
-    The group is asked for by name: in a listing one that may not be seen is left out in silence.
-    That there are none is believed of a coordinator that knows all of the group alone.
+    The group is described by its name, because a listing leaves out groups that may not be seen.
+    That there are none is accepted only of a coordinator that has loaded the whole group.
     """
     name = presence_group(group_id, connector)
     try:
@@ -88,8 +88,8 @@ class Presence:
         self._first: str | None = None
         self._dropped = False
         self.overtaken: str | None = None
-        """Who holds the connector now, where this process had been taken for dead; None while it is
-        ours.
+        """The run that holds the connector now, because this process was considered dead; None
+        while this one holds it.
         """
         self.problem: ConnectctlError | None = None
         """Why this process could not become a member."""
@@ -123,11 +123,11 @@ class Presence:
             self._thread = None
 
     def hold_alone(self, patience: float) -> None:
-        """Become the only member. Raises ``Refused`` where another one lives, ``TimedOut``,
+        """Become the only member. Raises ``Refused`` if another one lives, ``TimedOut``,
         ``NotAuthorized``.
 
-        Of two that join at once, at least one sees the other: both leave and try again, after
-        pauses that differ.
+        If two join at once, at least one sees the other: both leave and try again, after different
+        pauses.
         """
         began = time.monotonic()
         while True:

@@ -1,5 +1,5 @@
-"""What a group has committed of some partitions, with what is unknown told apart from what was
-never committed.
+"""The committed offsets of a group for some partitions, which distinguish unknown ones from missing
+ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 POLL = 0.2
-"""Seconds between two looks at offsets that an open transaction holds."""
+"""Seconds between requests for offsets that an open transaction holds."""
 
 
 def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) -> GroupPositions:

@@ -1,5 +1,5 @@
-"""What coordinators wrote to ``__transaction_state``, and what is in partitions before a
-transaction that is open.
+"""The records of coordinators in ``__transaction_state``, and the log of partitions before an open
+transaction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.transactions import PartitionProducer
 
 REACH = 5_000_000
-"""How many offsets are looked through at most: some minutes of a slow network."""
+"""The maximum number of offsets that are read: some minutes on a slow network."""
 
 
 class TransactionLog:
@@ -84,10 +84,10 @@ class TransactionLog:
             )
 
     def _begin(self, place: TopicPartition, since_ms: int, start: int) -> tuple[int, float]:
-        """The offset from which to look, and the time from which on all markers are behind it.
+        """Return the offset at which to begin, and the time from which on all markers are after it.
 
-        A marker has the broker's time, and every record with this time or a later one is behind the
-        first that has one, whatever times producers gave to theirs.
+        A marker has the broker's time, and every record with this time or a later one is after the
+        first such record, whatever the times of producers.
         """
         first, since = self._offsets(place, EARLIEST, since_ms)
         begin = start if since is None else min(since, start)
@@ -125,7 +125,9 @@ class TransactionLog:
 def behind(
     found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float
 ) -> PrecedingLog:
-    """What ``found``, the log up to the transaction's first batch, has of its producer."""
+    """Return the part of ``found``, the log up to the transaction's first batch, that belongs to
+    its producer.
+    """
     marker: Marker | None = None
     epoch: int | None = None
     for each in found:

@@ -38,16 +38,16 @@ GROUP, _TRANSACTION = 0, 1
 
 
 def find_request(id: str, kind: int = _TRANSACTION) -> Any:
-    """Who is the coordinator of ``id``, for any broker: the request that looks up one."""
+    """Return the FindCoordinator request for ``id``, to any broker."""
     from kafka.protocol.metadata.find_coordinator import FindCoordinatorRequest
 
     return FindCoordinatorRequest(key=id, key_type=kind, max_version=3)
 
 
 def init_request(id: str, timeout_ms: int, who: tuple[int, int] = (-1, -1)) -> Any:
-    """InitProducerId. Without a producer id and an epoch the current producer of ``id`` is fenced;
-    with those of ``who`` it is refused where another producer was initialised behind them
-    (KIP-360).
+    """Return the InitProducerId request. Without a producer id and an epoch the current producer of
+    ``id`` is fenced; with those of ``who`` it is refused if another producer was initialised after
+    it (KIP-360).
     """
     from kafka.protocol.producer.transaction import InitProducerIdRequest
 
@@ -226,8 +226,8 @@ class TransactionClient(ClusterClient, Leaders):
         return observation_of(tuple(sorted(listings, key=lambda listing: listing.id)), gaps)
 
     def _hidden(self, ids: Sequence[str]) -> list[str]:
-        """Those of ``ids`` that this principal may not describe. Raises ``Unreachable`` where one
-        is not answered for.
+        """Return those of ``ids`` that this principal may not describe. Raises ``Unreachable`` if
+        one has no response.
         """
         found = self.describe(ids)
         lost = next(
@@ -258,7 +258,7 @@ class TransactionClient(ClusterClient, Leaders):
     def _of_brokers(
         self, doing: str, one: Callable[[int], Awaitable[Any]], subject: str
     ) -> tuple[dict[int, Any], list[Gap]]:
-        """What every broker answers, and a gap for each that gives no answer."""
+        """Return the response of every broker, and a gap for each without one."""
         brokers = self._wire.brokers()
         answers = self._wire.run(doing, lambda: self._wire.each(map(one, brokers)))
         found: dict[int, Any] = {}

@@ -95,6 +95,7 @@ class Progress:
 
     def advance(self, place: TopicPartition, position: int) -> None:
         """Note that everything before ``position`` and the end was returned."""
+        self.received = time.monotonic()
         self.positions[place] = max(min(position, self.ends[place]), self.positions[place])
         if self.positions[place] >= self.ends[place]:
             self.pending.discard(place)
@@ -124,10 +125,8 @@ def consume_to(
     while progress.pending:
         batch = consumer.consume(BATCH, wait)
         runs = list(_runs_below_ends(kafka, consumer, progress, batch, topic))
-        if batch:
-            progress.received = time.monotonic()
         yield runs
-        if batch:
+        if runs:
             # the time that the caller took for the messages is not silence
             progress.received = time.monotonic()
 

@@ -169,7 +169,7 @@ def test_runs_are_swept_on_spark_as_here(spark: SparkSession) -> None:
     ] + [SequenceRange("", None, 100, "t", p, -1, 3, 0, -1) for p in range(2)]
     committed = {"s1": Committed(3, 3), "s2": Committed(90, 90)}
     frame = spark.createDataFrame([tuple(run) for run in runs], audit.RUNS)
-    here = as_rows(audit.swept(sorted(runs, key=sequences.order), 0, committed))
+    here = as_rows(sequences.SequenceCheck(0, committed).sweep(sorted(runs, key=sequences.order)))
     assert rows(audit.sweep_frame(frame, 1, 0, committed)) == here
     shared = rows(audit.sweep_frame(frame.repartition(3), 2, 0, committed))
     assert [row for row in shared if row[0] != "read"] == [row for row in here if row[0] != "read"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -90,6 +92,15 @@ def test_only_the_last_offset_of_consecutive_records_is_read() -> None:
 )
 def test_errors_that_librdkafka_recovers_from_do_not_end_a_reading(code: int) -> None:
     assert read(Progress({partition(0): 1}), [Failed(code)], records(0, 0))[0] == [[], [(0, [0])]]
+
+
+def test_an_error_is_no_answer() -> None:
+    failing: Any = Consumer(*[[Failed(KafkaError._TRANSPORT)]] * 1000)
+    kafka, progress = FakeKafka(FakeAdmin(), timeout=0.05), Progress({partition(0): 1})
+    for _ in islice(consume_to(kafka, failing, progress), 100):
+        time.sleep(0.001)
+    with pytest.raises(Unreachable, match="stopped answering"):
+        progress.check_answers(kafka)
 
 
 def test_other_errors_end_a_reading() -> None:
