@@ -17,8 +17,9 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
-from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
+from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.transactional_writer import TransactionalWriter
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
@@ -80,7 +81,7 @@ class TransactionalProducer:
             transaction_timeout_ms=given.transaction_timeout_ms,
             timeout=given.request_timeout,
         )
-        self._writer = ColumnWriter(
+        self._writer = TransactionalWriter(
             self._producer, given.codec, given.batch_bytes, None, _too_large, given.topic_patience
         )
         self._deliveries = Deliveries()
@@ -329,7 +330,7 @@ class TransactionalProducer:
                     return False
                 rows = self._rows.pop(topic)
                 delivered = self._deliveries.sending(topic, rows)
-                self._writer.write(topic, rows, partial(name_of, rows), delivered)
+                self._writer.write(Block(topic, rows, partial(name_of, rows), delivered))
         self._bytes = 0
         return True
 

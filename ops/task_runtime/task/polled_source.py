@@ -188,10 +188,12 @@ class PolledSource:
         if len(set(map(id, map(_PARTITION, records)))) == 1:
             # mostly there is just one
             records = [r for r in records[-1:] if r.source_offset is not None] or records
-        newest = {
+        objects = {
             id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None
         }
-        # equal partitions may still be two objects, of which the later counts
+        # Equal partitions may be as many objects as records, of which the last counts. Unlike ==,
+        # repr tells 1 from True and from 1.0.
+        newest = {repr(records[n].source_partition): n for n in sorted(objects.values())}
         for n in sorted(newest.values()):
             partition, offset = records[n].source_partition, records[n].source_offset
             assert offset is not None

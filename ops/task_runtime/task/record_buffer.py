@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 
@@ -76,13 +77,20 @@ class RecordBuffer:
     def clear(self) -> None:
         self._topics.clear()
 
-    def add(self, step: TransactionBatch) -> None:
-        """Add the records of ``step`` that are not columns."""
+    def add(self, step: TransactionBatch) -> list[Block]:
+        """Add the records of ``step`` that are not columns. Return its columns, each after what
+        waits for their topic.
+        """
+        blocks: list[Block] = []
         if step.records:
             self._add_records(step)
         number = len(step.records)
         for bulk in step.record_batches:
-            if not isinstance(bulk, ColumnBatch) and bulk.values:
+            if isinstance(bulk, ColumnBatch):
+                if bulk.topic in self._topics:
+                    blocks.append(self._block(bulk.topic))
+                blocks.append(Block(bulk.topic, bulk.columns, bulk.describe_row))
+            elif bulk.values:
                 keys = bulk.keys or [None] * len(bulk)
                 numbers = range(number, number + len(bulk))
                 self._topics[bulk.topic].extend(step, numbers, keys, bulk.values, bulk.partitions)
@@ -91,8 +99,9 @@ class RecordBuffer:
             if copies.messages:
                 self._add_copies(step, number, copies.topic, copies.messages)
             number += len(copies.messages)
+        return blocks
 
-    def take(self, *, everything: bool = True) -> Iterator[tuple[str, Rows, Named | None]]:
+    def take(self, *, everything: bool = True) -> Iterator[Block]:
         """Remove and return what waits no longer: ``everything``, also where all is too much, else
         topics with enough.
         """
@@ -102,8 +111,11 @@ class RecordBuffer:
         for topic in list(self._topics):
             rows = self._topics[topic]
             if everything or rows.bytes >= self._most * len(rows.places):
-                del self._topics[topic]
-                yield topic, rows, rows.named()
+                yield self._block(topic)
+
+    def _block(self, topic: str) -> Block:
+        rows = self._topics.pop(topic)
+        return Block(topic, rows, rows.named())
 
     def _add_records(self, step: TransactionBatch) -> None:
         found: dict[str, list[int]] = defaultdict(list)

@@ -12,12 +12,15 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.column_writer import TOPIC_PATIENCE, ColumnWriter
+from connectctl.ops.clients.kafka_protocol.block import Block, CopiedBlock
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
+from connectctl.ops.clients.kafka_protocol.transactional_writer import (
+    TOPIC_PATIENCE,
+    TransactionalWriter,
+)
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.batch_rewrite import LARGEST, TargetTopic
@@ -25,7 +28,6 @@ from connectctl.ops.kafka.compression import CODECS
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
 from connectctl.ops.task_runtime.task.record_buffer import RecordBuffer
 from connectctl.ops.task_runtime.task.rejected_records import (
     OF_A_RECORD,
@@ -37,10 +39,8 @@ from connectctl.ops.task_runtime.task.stale_transactions import expired, open_ol
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.copied_records import CopiedRecords, SentBatch
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import (
-        CopiedBatches,
         Offsets,
         TransactionBatch,
     )
@@ -145,7 +145,7 @@ class TaskProducer:
         batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
         self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
-        self._writer = ColumnWriter(
+        self._writer = TransactionalWriter(
             self._producer,
             self._codec or "none",
             batch_bytes,
@@ -209,38 +209,29 @@ class TaskProducer:
 
     def send(self, batch: TransactionBatch) -> None:
         """Add the records of ``batch`` to the transaction."""
-        columns = {bulk.topic for bulk in batch.record_batches if isinstance(bulk, ColumnBatch)}
 
         def all_() -> None:
-            self._buffer.add(batch)
+            for block in self._buffer.add(batch):
+                self._writer.write(block)
             # Messages of librdkafka keep the response alive that they came in: they are not kept
             # for the next ones.
-            self._send(everything=bool(columns or batch.copies))
-            for bulk in batch.record_batches:
-                if isinstance(bulk, ColumnBatch):
-                    self._writer.write(bulk.topic, bulk.columns, named=bulk.describe_row)
+            self._send(everything=bool(batch.copies))
             for copied in batch.copied_batches:
-                self._copy(copied)
+                self._writer.write(
+                    CopiedBlock(
+                        copied.topic,
+                        copied.batches,
+                        self._target(copied.topic),
+                        copied.describe_record,
+                        copied.count,
+                    )
+                )
 
         self._call("write its records", all_)
 
     def _send(self, *, everything: bool) -> None:
-        for topic, rows, named in self._buffer.take(everything=everything):
-            self._writer.write(topic, rows, named)
-
-    def _copy(self, copied: CopiedBatches) -> None:
-        target = self._target(copied.topic)
-        for place, some in self._writer.ready(
-            copied.topic, [(each.partition, each) for each in copied.batches]
-        ):
-            name = partial(copied.describe_record, some.partition)
-            # called at once
-            sent = _made(some, target, lambda: name(some.offset_of(0)))  # noqa: B023
-            for each in sent:
-                self._producer.send(
-                    place, each.records, each.encode, partial(_named, name, some, each)
-                )
-            copied.count(all(each.unopened for each in sent), some.batches)
+        for block in self._buffer.take(everything=everything):
+            self._writer.write(block)
 
     def _target(self, topic: str) -> TargetTopic:
         """What ``topic`` takes, as far as it may be seen."""
@@ -262,7 +253,7 @@ class TaskProducer:
         rows = Rows()
         for key, value in offsets.items():
             rows.add(key, value)
-        self._call("write its offsets", lambda: self._writer.write(topic, rows))
+        self._call("write its offsets", lambda: self._writer.write(Block(topic, rows)))
 
     def send_group_offsets(
         self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
@@ -436,17 +427,3 @@ def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:
     if refusal.code not in _CODES_OF_A_RECORD or refusal.record is None:
         return None
     return refused(row, _CODES_OF_A_RECORD[refusal.code], refusal.said)
-
-
-def _made(some: CopiedRecords, target: TargetTopic, name: Callable[[], str]) -> list[SentBatch]:
-    try:
-        return some.sent_to(target)
-    except (ValueError, OSError) as e:
-        raise ConnectctlError(
-            f"{name()} is in a batch that cannot be read", why=str(e), code="garbled"
-        ) from e
-
-
-def _named(name: Callable[[int], str], some: CopiedRecords, sent: SentBatch, record: int) -> str:
-    """Which record of the source a record of a sent batch is."""
-    return name(some.offset_of(sent.first + record))

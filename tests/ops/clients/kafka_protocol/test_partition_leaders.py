@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.kafka_protocol import partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.column_writer import ColumnWriter
+from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.clients.kafka_protocol.transactional_writer import TransactionalWriter
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_columns import Rows
@@ -113,12 +114,12 @@ def test_records_for_other_partitions_are_sent_before_a_leader_is_waited_for(cou
     def check(partitions: Any) -> None:
         checked.append(sorted(each.partition for each in partitions))
 
-    writer = ColumnWriter(producer, "none", 1 << 20, None, ValueError, check=check)
+    writer = TransactionalWriter(producer, "none", 1 << 20, None, ValueError, check=check)
     rows = Rows()
     for number in range(count):
         rows.add(b"%d" % number, b"v")
     assert {java_partition(b"%d" % number, 3) for number in range(count)} == {0, 1, 2}
-    writer.write("t", rows)
+    writer.write(Block("t", rows))
     assert producer.trace == [
         ("add", [0, 2]),
         ("send", 0),
@@ -133,12 +134,12 @@ def test_records_for_other_partitions_are_sent_before_a_leader_is_waited_for(cou
 @pytest.mark.parametrize("count", [1, 600])
 def test_records_without_a_key_go_where_a_leader_is(count: int) -> None:
     producer: Any = Sent()
-    writer = ColumnWriter(producer, "none", 1 << 20, None, ValueError)
+    writer = TransactionalWriter(producer, "none", 1 << 20, None, ValueError)
     for _ in range(9):
         rows = Rows()
         for _ in range(count):
             rows.add(None, b"v")
-        writer.write("t", rows)
+        writer.write(Block("t", rows))
     assert {partition for what, partition in producer.trace if what == "send"} == {0, 2}
 
 

@@ -13,6 +13,7 @@ from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.task import polled_source
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.testing.source import run_source
@@ -77,6 +78,19 @@ def test_the_last_offset_of_each_partition_counts(
     assert polled(records(places, copies))[1].offsets == {
         b'["c",{"p":%s}]' % p: n for p, n in expected.items()
     }
+
+
+def test_what_is_not_committed_is_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def format_problems(what: str, value: Any) -> list[str]:
+        asked.append(value)
+        return []
+
+    monkeypatch.setattr(polled_source, "format_problems", format_problems)
+    places = [(number % 2, number) for number in range(1000)]
+    polled(records(places, copies=True))
+    assert asked == [{"p": 0}, {"n": 998}, {"p": 1}, {"n": 999}]
 
 
 def json_of(value: Any) -> bytes:

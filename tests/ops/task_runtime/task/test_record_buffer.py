@@ -4,7 +4,10 @@ named.
 
 from __future__ import annotations
 
+from connectctl.ops.clients.kafka_protocol.block import Block
+from connectctl.ops.clients.kafka_protocol.refusals import Named
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     ProducerRecord,
@@ -22,10 +25,41 @@ def poll(first: int, count: int) -> TransactionBatch:
     lists = RecordLists(
         "t", [b"m%d" % n for n in range(count)], partitions=[n % 2 or None for n in range(count)]
     )
-    columns = ColumnBatch("t", RecordColumns([b"c"]))
+    columns = ColumnBatch("other", RecordColumns([b"c"]))
     return TransactionBatch(
         records, [columns, lists], describe_record=lambda n: f"record {n} from {first}"
     )
+
+
+def parts(block: Block) -> tuple[str, Rows, Named | None]:
+    assert isinstance(block.records, Rows)
+    return block.topic, block.records, block.named
+
+
+def test_columns_come_after_the_records_of_their_topic_that_were_polled_before_and_not_after_others() -> (
+    None
+):
+    buffer = RecordBuffer(1000, 10_000)
+    buffer.add(
+        TransactionBatch([ProducerRecord("t", None, b"1"), ProducerRecord("u", None, b"other")])
+    )
+    columns = [RecordColumns([b"3"]), RecordColumns([b"4"])]
+    found = buffer.add(
+        TransactionBatch(
+            record_batches=[
+                RecordLists("t", [b"2"]),
+                *(ColumnBatch("t", each) for each in columns),
+                RecordLists("t", [b"5"]),
+            ]
+        )
+    )
+    assert [block.topic for block in found] == ["t", "t", "t"]
+    assert parts(found[0])[1].values == [b"1", b"2"]
+    assert [block.records for block in found[1:]] == columns
+    assert {topic: rows.values for topic, rows, _ in map(parts, buffer.take())} == {
+        "t": [b"5"],
+        "u": [b"other"],
+    }
 
 
 def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_its_own_poll() -> (
@@ -34,7 +68,7 @@ def test_what_several_polls_gave_is_together_in_its_order_and_each_is_named_by_i
     buffer = RecordBuffer(1000, 10_000)
     buffer.add(poll(0, 3))
     buffer.add(poll(3, 2))
-    ((topic, rows, named),) = buffer.take()
+    ((topic, rows, named),) = map(parts, buffer.take())
     assert named is not None
     assert (topic, rows.values) == (
         "t",
@@ -57,7 +91,7 @@ def test_records_that_nobody_can_name_have_no_names() -> None:
     buffer.add(
         TransactionBatch([ProducerRecord("v", None, b"x")], describe_record=lambda n: f"record {n}")
     )
-    assert {topic: named is None for topic, _, named in buffer.take()} == {
+    assert {topic: named is None for topic, _, named in map(parts, buffer.take())} == {
         "t": True,
         "u": True,
         "v": False,
@@ -73,8 +107,8 @@ def test_only_what_is_large_enough_is_taken_where_not_everything_is() -> None:
     )
     assert list(buffer.take(everything=False)) == []
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v")]))
-    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t"]
-    assert [topic for topic, _, _ in buffer.take()] == ["u"]
+    assert [block.topic for block in buffer.take(everything=False)] == ["t"]
+    assert [block.topic for block in buffer.take()] == ["u"]
 
 
 def test_a_topic_waits_for_enough_of_each_partition_that_its_records_name() -> None:
@@ -82,19 +116,19 @@ def test_a_topic_waits_for_enough_of_each_partition_that_its_records_name() -> N
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 60, n) for n in range(3)]))
     assert list(buffer.take(everything=False)) == []
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v" * 120, 0)]))
-    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t"]
+    assert [block.topic for block in buffer.take(everything=False)] == ["t"]
 
 
 def test_everything_is_taken_where_many_topics_have_too_much_together() -> None:
     buffer = RecordBuffer(100, 120)
     buffer.add(TransactionBatch([ProducerRecord(topic, None, b"v" * 60) for topic in ("t", "u")]))
-    assert [topic for topic, _, _ in buffer.take(everything=False)] == ["t", "u"]
+    assert [block.topic for block in buffer.take(everything=False)] == ["t", "u"]
 
 
 def test_columns_without_keys_headers_and_times_have_none() -> None:
     buffer = RecordBuffer(100, 1000)
     buffer.add(TransactionBatch([ProducerRecord("t", None, b"v"), ProducerRecord("t", None, None)]))
-    ((_, rows, _),) = buffer.take()
+    ((_, rows, _),) = map(parts, buffer.take())
     columns = rows.columns()
     assert (columns.keys, columns.timestamps, columns.headers) == (None, None, None)
     assert columns.values.to_pylist() == [b"v", None]

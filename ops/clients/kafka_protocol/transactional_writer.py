@@ -1,5 +1,5 @@
-"""Columns of records as batches of a producer: which partition each row goes to, and how large
-batches are.
+"""The one writer of transactions: blocks of records as batches of a producer, which partition each
+record goes to, and how large batches are.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any, TypeVar, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
+from connectctl.ops.clients.kafka_protocol.block import Block, CopiedBlock
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.batch_rewrite import TargetTopic
+from connectctl.ops.kafka.copied_records import CopiedRecords, SentBatch
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition, java_partitions, stable_order
 from connectctl.ops.kafka.record_batch_encoder import (
@@ -30,14 +33,10 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 T = TypeVar("T")
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
-Delivered = Callable[[int, Iterable[int], int, int, int], None]
-"""Is given a partition, the rows of one batch there in their order, and what ``Answered`` is
-given.
-"""
 
 
-class ColumnWriter:
-    """Writes through ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes``
+class TransactionalWriter:
+    """Writes into the transaction of ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes``
     before that. ``largest`` is how many bytes a record batch may have, where that is known;
     ``too_large`` gives what is raised for the record of that name, for that topic, that has more,
     and why. A topic that is not there, and a partition without a leader, is waited for ``patience``
@@ -59,17 +58,14 @@ class ColumnWriter:
         self.patience = patience
         self._next_partition = random.randrange(1 << 16)
 
-    def write(
-        self,
-        topic: str,
-        rows: RecordColumns | Rows,
-        named: Named | None = None,
-        delivered: Delivered | None = None,
-    ) -> None:
-        """Put ``rows`` into the transaction, those of a partition in their order: each in the one
-        that it names, or where Java's partitioner puts it. ``named`` names one, and ``delivered``
-        is called for each batch that is answered.
+    def write(self, block: Block | CopiedBlock) -> None:
+        """Put ``block`` into the transaction, the records of a partition in their order: each in
+        the partition that it names or has, or where Java's partitioner puts it.
         """
+        if isinstance(block, CopiedBlock):
+            self._write_copies(block)
+            return
+        topic, rows, named = block.topic, block.records, block.named
         count = self._producer.partitions(topic, self.patience)
         numbers = rows.partitions if isinstance(rows, Rows) else ()
         given_numbers = {*numbers} - {None}
@@ -83,18 +79,33 @@ class ColumnWriter:
             found = self._placed_few(topic, given, count, order)
         else:
             found = self._placed(topic, given, numbers if given_numbers else (), count, order)
-        for place, batch in self.ready(topic, found):
+        for place, batch in self._ready(topic, found):
             names = None if named is None else partial(_named, named, batch, order)
             answered = (
                 None
-                if delivered is None
-                else partial(delivered, place.partition, _rows(batch, order))
+                if block.delivered is None
+                else partial(block.delivered, place.partition, _rows(batch, order))
             )
             self._producer.send(
                 place, len(batch), partial(self._encoded, place, batch, names), names, answered
             )
 
-    def ready(
+    def _write_copies(self, block: CopiedBlock) -> None:
+        """Send batches as they are, but for their headers; one that its topic would not take, or
+        that is to be compressed otherwise there, is opened and made anew.
+        """
+        batches = [(each.partition, each) for each in block.batches]
+        for place, some in self._ready(block.topic, batches):
+            name = partial(block.named, some.partition)
+            # called at once
+            sent = _made(some, block.target, lambda: name(some.offset_of(0)))  # noqa: B023
+            for each in sent:
+                self._producer.send(
+                    place, each.records, each.encode, partial(_copy_named, name, some, each)
+                )
+            block.count(all(each.unopened for each in sent), some.batches)
+
+    def _ready(
         self, topic: str, batches: Iterable[tuple[int, T]]
     ) -> Iterator[tuple[TopicPartition, T]]:
         """Yield ``batches`` when their partitions can be written to, those of a partition in their
@@ -232,3 +243,19 @@ def _named(named: Named, batch: RowBatch, order: list[Any], record: int) -> str:
     """Which row of the source a record of ``batch`` is."""
     row = batch.start + record
     return named(int(order[0][row]) if order else row)
+
+
+def _made(some: CopiedRecords, target: TargetTopic, name: Callable[[], str]) -> list[SentBatch]:
+    try:
+        return some.sent_to(target)
+    except (ValueError, OSError) as e:
+        raise ConnectctlError(
+            f"{name()} is in a batch that cannot be read", why=str(e), code="garbled"
+        ) from e
+
+
+def _copy_named(
+    name: Callable[[int], str], some: CopiedRecords, sent: SentBatch, record: int
+) -> str:
+    """Which record of the source a record of a sent batch is."""
+    return name(some.offset_of(sent.first + record))
