@@ -148,6 +148,28 @@ class GroupIdempotentProducer(IdempotentProducer):
         consumer.commit(offsets)
 
 
+class GroupCommits(GroupIdempotentProducer):
+    """Offsets of a consumer group alone, of a sink that writes no records: without a producer."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
+        self._begun = 0.0
+        self._producer = None
+        self.id, self.timeout_ms = id_, timeout_ms
+
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
+        """Commit through the consumer."""
+        consumer.commit(offsets)
+
+
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
     if delivery.exactly_once:
         return Boundaries(
