@@ -29,7 +29,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,11 +43,14 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
+from connectctl.ops.task_runtime.task.at_least_once import GroupCommits
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
@@ -249,24 +252,36 @@ class Attempts(threading.Thread):
             self._kafka, self._settings.group, (), lambda line, endless=False: None
         )
         kind = EagerMember if self._settings.dynamic else TaskMember
-        member = kind(self._kafka, self._settings, [SOURCE], instance, stable, self.over.is_set)
-        task = Files(self._story, self._number)
-        errors = RecordErrors(ErrorSettings(), NAME, self._number)
-        worker = WorkerSinkTask(task, member, {}, reading_converters(BYTES), errors)
+        member = kind(
+            self._kafka,
+            self._settings,
+            [SOURCE],
+            instance,
+            stable,
+            self.over.is_set,
+            patience=PATIENCE,
+        )
+        tasks: list[Files] = []
+
+        def opened() -> Files:
+            tasks.append(Files(self._story, self._number))
+            return tasks[-1]
 
         def over() -> bool:
-            self.collected = dict(task.collected)
+            self.collected = dict(tasks[-1].collected) if tasks else {}
             return self.over.is_set()
 
-        try:
-            worker.start(PATIENCE)
-            while not over():
-                worker.iterate(0.1)
-            worker.close()
-        finally:
-            with suppress(Exception):
-                worker.close()
-            member.close()
+        errors = RecordErrors(ErrorSettings(), NAME, self._number)
+        worker = WorkerSinkTask(opened, {}, reading_converters(BYTES), errors, longest_poll=0.1)
+        ledger = GroupLedger(lambda: member, PATIENCE)
+        loop = AttemptLoop(
+            lambda: GroupCommits(self._kafka, instance, timeout_ms=60_000),
+            ledger,
+            stopped=over,
+            patience=PATIENCE,
+        )
+        with closing(ledger), closing(worker):
+            loop.run(worker)
 
 
 def measure(sandbox: Sandbox, side: str, records: int, crashes: int) -> Story:

@@ -24,6 +24,7 @@ from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
+from connectctl.ops.task_runtime.spi.transaction_batch import END, TransactionBatch
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
@@ -100,8 +101,8 @@ def written(kind: type[SourceTask]) -> float:
     source.resume(Nothing())
     producer = Producer(Kafka({"bootstrap.servers": "nowhere:1"}, timeout=1), "id", timeout_ms=1000)
     began = time.process_time()
-    while not source.ended:
-        if (batch := source.next_batch()) is not None:
+    while (batch := source.next()) is not END:
+        if isinstance(batch, TransactionBatch):
             producer.begin()
             producer.send(batch)
             producer.send_offsets("offsets", batch.offsets)

@@ -26,6 +26,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced
+from fakes.sinkconsumer import Attempt as LoopAttempt
 from fakes.sinkconsumer import Clock, Rebalance, SinkConsumer
 
 INTERVAL = 60.0
@@ -141,16 +142,15 @@ class Attempt:
         configs = {"name": "a", "directory": str(archive.path), "max.rows": "4"}
         errors = RecordErrors(ErrorSettings(), "a", 0)
         self.task = WorkerSinkTask(
-            self.sink,
-            self.consumer,
+            lambda: self.sink,
             configs,
             reading_converters({**ParquetArchive.default_converters, **configs}),
             errors,
             interval=INTERVAL,
-            commit=self.commit,
             note=self.notes.append,
             now=self.clock,
         )
+        self.loop = LoopAttempt(self.task, self.consumer, self.commit)
 
     def commit(self, offsets: GroupOffsets) -> None:
         """As one transaction does it."""
@@ -167,7 +167,7 @@ class Attempt:
                 )
 
     def start(self) -> Attempt:
-        self.task.start(1.0)
+        self.loop.start()
         return self
 
     def rounds(self, count: int = 1, most: int = 500, **change: Collection[int]) -> Attempt:
@@ -175,7 +175,7 @@ class Attempt:
         if change:
             self.consumer.script.append(Rebalance(**change))
         for _ in range(count):
-            self.task.iterate(0, most)
+            self.loop.round(0, most)
         return self
 
     def due(self, most: int = 500) -> Attempt:
@@ -184,5 +184,5 @@ class Attempt:
         return self.rounds(most=most)
 
     def ends(self) -> Attempt:
-        self.task.close()
+        self.loop.end()
         return self

@@ -4,7 +4,7 @@ transactional ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,13 @@ from typing import Any
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import (
+    GroupEvent,
+    GroupOffsets,
+    Lost,
+    Polled,
+    Revoked,
+)
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
 
@@ -98,7 +104,8 @@ class Member:
     def __init__(self, group: Group):
         self.group = group
         self.positions: dict[TopicPartition, int] = {}
-        self.listener: RebalanceListener | None = None
+        self.changes: Iterator[GroupEvent] = iter(())
+        self.changing = False
         self.generation = -1
         self.closed = self.usable = False
 
@@ -117,29 +124,31 @@ class Member:
     def has_more(self) -> bool:
         return any(at < len(self.group.input[place]) for place, at in self.positions.items())
 
-    def join(self, listener: RebalanceListener, patience: float) -> None:
+    def join(self) -> None:
+        if self.generation >= 0:
+            return
         self.group.check()
-        self.listener = listener
+        self._assign(self.group.input.keys() - self.group.away)
         self.group.generation += 1
         self.generation = self.group.generation
-        self._assign(self.group.input.keys() - self.group.away)
 
     def _assign(self, places: Collection[TopicPartition]) -> None:
-        assert self.listener is not None
         committed = self.committed(places)
-        begun = {place: GroupOffset(0) for place in places}
-        self.listener.assigned(sorted(places), {**begun, **committed})
         self.positions |= {
             place: committed[place].offset if place in committed else 0 for place in places
         }
 
-    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+    def poll(self, seconds: float, most: int) -> GroupEvent:
         assert not self.closed
-        assert self.listener is not None
-        self.usable = False
-        self.group.check()
-        self.group.polls += 1
-        self._rebalance(self.group.script.get(self.group.polls, ""))
+        if not self.changing:
+            self.usable = False
+            self.group.check()
+            self.group.polls += 1
+            self.changes = self._rebalance(self.group.script.get(self.group.polls, ""))
+            self.changing = True
+        if (change := next(self.changes, None)) is not None:
+            return change
+        self.changing = False
         found: list[Message] = []
         for place in sorted(self.positions):
             at, data = self.positions[place], self.group.input[place]
@@ -147,28 +156,25 @@ class Member:
             self.positions[place] += len(some)
             found += some
         self.usable = True
-        return found
+        return Polled(found)
 
-    def _rebalance(self, what: str) -> None:
-        assert self.listener is not None
+    def _rebalance(self, what: str) -> Iterator[GroupEvent]:
         if what == "revoke" and self.positions:
             place = min(self.positions)
-            try:
-                self.listener.revoked([place])
-            except Exception:
-                self.usable = True
-                raise
-            finally:
-                self.group.away.add(place)
-                self.positions.pop(place)
-                self.group.generation += 1
-                self.generation = self.group.generation
+            self.usable = True
+            yield Revoked([place])
+            self.group.away.add(place)
+            self.positions.pop(place)
+            self.group.generation += 1
+            self.generation = self.group.generation
         elif what == "lost" and self.positions:
             place = min(self.positions)
             self.group.away.add(place)
             self.group.generation += 1
+            self.generation = self.group.generation
             self.positions.pop(place)
-            self.listener.lost([place])
+            self.usable = True
+            yield Lost([place])
 
     def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         self.group.check()
@@ -180,6 +186,9 @@ class Member:
         self.positions |= offsets
 
     def rewind(self) -> bool:
+        for _ in self.changes:  # the partitions are given up all the same
+            pass
+        self.changing = False
         if self.usable:
             committed = self.committed(self.positions)
             self.positions = {

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
+    Event,
+    ProducerRecord,
+    TransactionBatch,
+)
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 
@@ -147,7 +152,11 @@ class Numbers:
         value = stored.value(KEY)
         self._next = int(value) + 1 if value is not None else 0
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
+        return self.batch() or END
+
+    def batch(self) -> TransactionBatch | None:
+        """The next numbers; None at the end."""
         numbers = range(self._next, min(self._next + 2, self._last + 1))
         if not numbers:
             return None
@@ -161,12 +170,8 @@ class Numbers:
     def committed(self, step: TransactionBatch) -> None:
         self.confirmed += step.size
 
-    @property
-    def ended(self) -> bool:
-        return self._next > self._last
 
-
-def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
+def kernel(log: Log, **more: Any) -> AttemptLoop:
     offsets: Any = {"store": FakeStore(log)} | {
         name: more.pop(name) for name in ("store", "history") if name in more
     }
@@ -174,4 +179,4 @@ def kernel(log: Log, **more: Any) -> ExactlyOnceTask:
         "open_producer": lambda: FakeHandle(log),
         "ledger": SourceOffsetsLedger("offsets", **offsets),
     }
-    return ExactlyOnceTask(**made | {"sleep": lambda seconds: None} | more)
+    return AttemptLoop(**made | {"sleep": lambda seconds: None} | more)

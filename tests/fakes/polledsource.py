@@ -12,7 +12,7 @@ from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
@@ -195,7 +195,7 @@ def run(
         "offsets",
         counts.meter,
     )
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: (Handle if boundary else Plain)(broker),  # type: ignore[arg-type,return-value]
         SourceOffsetsLedger("offsets", broker),
         stopped=lambda: stop_after is not None and broker.trace.count("begin") >= stop_after,

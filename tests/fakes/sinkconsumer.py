@@ -1,22 +1,33 @@
 """A consumer group's member without a group: a script says what is revoked, lost and assigned in
 which poll.
 
-It is as unkind as the protocol allows: within the callback it does not have new partitions yet, so
-that it can neither seek nor pause there, and time passes only where a poll has nothing to give.
+It is as unkind as the protocol allows: what is revoked is another member's with the next poll, and
+time passes only where a poll has nothing to give. ``Attempt`` is one of the real task loop.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import (
+    Assigned,
+    GroupEvent,
+    GroupOffsets,
+    Lost,
+    Polled,
+    Revoked,
+)
+from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.transaction_batch import END, Read
+from connectctl.ops.task_runtime.task.at_least_once import GroupCommits
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop, TaskTransaction
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 
 TOPIC = "t"
@@ -103,8 +114,8 @@ class SinkConsumer:
         self.commits: list[dict[int, int]] = []
         self.positions: dict[TopicPartition, int] = {}
         self.paused: set[TopicPartition] = set()
-        self.listener: RebalanceListener | None = None
-        self.closed = False
+        self.changes: Iterator[GroupEvent] = iter(())
+        self.changing = self.joined = self.closed = False
 
     def took(self, call: str, seconds: float) -> None:
         """Nothing: no interval is exceeded here."""
@@ -117,47 +128,49 @@ class SinkConsumer:
     def has_more(self) -> bool:
         return any(at < len(self.log[each]) for each, at in self.positions.items())
 
-    def join(self, listener: RebalanceListener, patience: float) -> None:
-        self.listener = listener
-        self.rebalance(Rebalance(assigned=self.first))
+    def join(self) -> None:
+        self.joined = True
+        (assigned,) = self._rebalance(Rebalance(assigned=self.first))
+        self.changes = iter([assigned])
 
-    def rebalance(self, change: Rebalance) -> None:
-        assert self.listener is not None
+    def _rebalance(self, change: Rebalance) -> Iterator[GroupEvent]:
         if change.revoked:
-            self.listener.revoked([place(each) for each in change.revoked])
+            yield Revoked([place(each) for each in change.revoked])
             self._remove(change.revoked)
         if change.lost:
             self._remove(change.lost)
-            self.listener.lost([place(each) for each in change.lost])
+            yield Lost([place(each) for each in change.lost])
         added = [place(each) for each in change.assigned]
-        begin = {each: self.group[each].offset if each in self.group else 0 for each in added}
-        try:
-            begun = {each: GroupOffset(0) for each in added}
-            self.listener.assigned(added, {**begun, **self.committed(added)})
-        finally:
-            self.positions |= begin
-            self.paused -= set(added)
+        begun = {**{each: GroupOffset(0) for each in added}, **self.committed(added)}
+        self.positions |= {each: begun[each].offset for each in added}
+        self.paused -= set(added)
+        yield Assigned(added, begun)
 
     def _remove(self, partitions: Collection[int]) -> None:
         for each in partitions:
             self.positions.pop(place(each))
             self.paused.discard(place(each))
 
-    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+    def poll(self, seconds: float, most: int) -> GroupEvent:
         assert seconds >= 0
-        event = self.script.popleft() if self.script else None
-        if isinstance(event, Exception):
-            raise event
-        if event is not None:
-            self.rebalance(event)
+        if (change := next(self.changes, None)) is not None:
+            return change
+        if not self.changing and self.script:
+            event = self.script.popleft()
+            if isinstance(event, Exception):
+                raise event
+            if event is not None:
+                self.changes, self.changing = self._rebalance(event), True
+                return next(self.changes)
         found: list[Message] = []
         for each in sorted(self.positions.keys() - self.paused):
             end = min(len(self.log[each]), self.positions[each] + most - len(found))
             found += [Message(each, n, self.log[each][n]) for n in range(self.positions[each], end)]
             self.positions[each] = max(end, self.positions[each])
-        if not found and event is None:
+        if not found and not self.changing:
             self.clock.seconds += seconds
-        return found
+        self.changing = False
+        return Polled(found)
 
     def committed(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
         return {each: self.group[each] for each in partitions if each in self.group}
@@ -248,17 +261,55 @@ def raising(error: Exception) -> Callable[[RecordingSink], None]:
     return act
 
 
-def run_sink(
-    task: WorkerSinkTask, stopping: Callable[[], bool], patience: float, seconds: float = 1.0
-) -> None:
-    """From ``start`` to ``close``; ``stopping`` is asked at least every ``seconds`` or so."""
-    try:
-        task.start(patience)
-        while not stopping():
-            task.iterate(seconds)
-    except BaseException:
-        # The first failure is the one to report.
-        with suppress(Exception):
-            task.close()
-        raise
-    task.close()
+class Commits(GroupCommits):
+    """Commits with ``commit``, by default the consumer's."""
+
+    def __init__(self, commit: Callable[[GroupOffsets], None]):
+        no_kafka: Any = None
+        super().__init__(no_kafka, "g-c-0", timeout_ms=60_000)
+        self._commit_offsets = commit
+
+    def send_group_offsets(self, offsets: GroupOffsets, consumer: Any, patience: float) -> None:
+        self._commit_offsets(offsets)
+
+
+class Attempt:
+    """One attempt of the task loop with ``body``, event by event."""
+
+    def __init__(
+        self,
+        body: WorkerSinkTask,
+        consumer: SinkConsumer,
+        commit: Callable[[GroupOffsets], None] | None = None,
+    ):
+        self.body, self.consumer = body, consumer
+        self.producer = Commits(commit or consumer.commit)
+        ledger = GroupLedger(lambda: consumer, 1.0)
+        ledger.refresh(1.0)
+        self.loop = AttemptLoop(lambda: self.producer, ledger, sleep=lambda seconds: None)
+        self.transaction = TaskTransaction(self.loop, self.producer, body)
+
+    def start(self) -> None:
+        self.body.resume(self.consumer)
+
+    def round(self, seconds: float = 1.0, most: int = MOST_RECORDS) -> None:
+        """All events up to the next records, or up to a poll that gives none."""
+        self.body.longest_poll, self.body.most = seconds, most
+        while not isinstance(event := self.body.next(), Read):
+            self.transaction.handle(event)
+
+    def end(self) -> None:
+        """The end of a lease."""
+        self.transaction.handle(END)
+        self.body.close()
+
+    def run(self, stopped: Callable[[], bool]) -> None:
+        """From the start to the end, or to a failure."""
+        try:
+            self.start()
+            while not stopped():
+                self.round()
+            self.end()
+        except BaseException:
+            self.body.close()
+            raise

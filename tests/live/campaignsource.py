@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task import offset_store
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -89,7 +89,7 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
         converters({}),
         attempt.offsets,
     )
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         open_producer,
         SourceOffsetsLedger(
             attempt.offsets, OffsetStore(Reported(kafka, attempt.offsets, attempt.connector))

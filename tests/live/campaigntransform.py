@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
-from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     FROM_RECORDS,
     group_ledger,
@@ -20,7 +19,7 @@ from connectctl.ops.task_runtime.attempt.group_attempt import (
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_kernel import task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import Assigned, GroupEvent
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.job.config_topic_records import Generation
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
@@ -127,13 +126,20 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
 
 def tell_of(ledger: GroupLedger) -> None:
     """Report where its members begin."""
+    opened = vars(ledger)["_open_member"]
 
-    def assigned(partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
-        known = {str(place): each.offset for place, each in sorted(committed.items())}
-        report(
-            "reads",
-            to={str(place): known.get(str(place), 0) for place in sorted(partitions)},
-            known="committed",
-        )
+    def telling() -> Any:
+        member = opened()
+        poll = member.poll
 
-    vars(ledger)["assigned"] = assigned
+        def told(seconds: float, most: int) -> GroupEvent:
+            event: GroupEvent = poll(seconds, most)
+            if isinstance(event, Assigned):
+                begin = {str(at): each.offset for at, each in sorted(event.positions.items())}
+                report("reads", to=begin, known="committed")
+            return event
+
+        vars(member)["poll"] = told
+        return member
+
+    vars(ledger)["_open_member"] = telling

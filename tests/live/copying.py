@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.connector import TopicCop
 from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceContext
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from live.real import Ran, connectctl, create_topic
@@ -139,7 +139,7 @@ class Copy:
         kind = source_producer_class(supply, how)
         properties = {**supply.producer_properties, **how.properties}
         id_ = task_id(f"g-{self.name}", self.name, number)
-        kernel = ExactlyOnceTask(
+        kernel = AttemptLoop(
             lambda: kind(kafka, id_, timeout_ms=how.timeout_ms, properties=properties),
             SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, self.name))),
             stopped=lambda: kernel.stats.instances > 0 and not supply.has_more,

@@ -7,7 +7,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +16,7 @@ from confluent_kafka.admin import NewPartitions
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import GroupEvent, Polled
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings, consumer_settings
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
@@ -23,7 +24,7 @@ from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
@@ -65,28 +66,6 @@ class Generation:
     @property
     def number(self) -> int:
         return int.from_bytes(self.metadata[7:11], "little", signed=True)
-
-
-class Listener:
-    """Remembers what a member said; ``on_revoked`` may raise."""
-
-    def __init__(
-        self, on_revoked: Callable[[Collection[TopicPartition]], None] = lambda partitions: None
-    ):
-        self.on_revoked = on_revoked
-        self.committed: dict[TopicPartition, int] = {}
-        self.calls: list[str] = []
-
-    def assigned(self, partitions: Collection[TopicPartition], committed: GroupOffsets) -> None:
-        self.calls.append("assigned")
-        self.committed |= {place: each.offset for place, each in committed.items()}
-
-    def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        self.calls.append("revoked")
-        self.on_revoked(partitions)
-
-    def lost(self, partitions: Collection[TopicPartition]) -> None:
-        self.calls.append("lost")
 
 
 class Slots:
@@ -165,13 +144,20 @@ class Slots:
         self, number: int, candidates: Sequence[int] = (), kind: type[StableOffsets] = StableOffsets
     ) -> TaskMember:
         stable = self.stable(candidates, kind)
-        opened = TaskMember(self.kafka, self.settings, [self.source], self.id_of(number), stable)
+        opened = TaskMember(
+            self.kafka,
+            self.settings,
+            [self.source],
+            self.id_of(number),
+            stable,
+            patience=PATIENCE,
+        )
         self._open.append(opened)
         return opened
 
-    def joined(self, number: int, listener: Listener | None = None) -> TaskMember:
+    def joined(self, number: int) -> TaskMember:
         member = self.member(number)
-        member.join(listener or Listener(), PATIENCE)
+        member.join()
         return member
 
     def producer(self, number: int, timeout_ms: int = 10_000) -> TaskProducer:
@@ -226,6 +212,7 @@ class Polling:
     def __init__(self, members: Sequence[TaskMember]):
         self.members = members
         self.error: Exception | None = None
+        self.changes = defaultdict[TaskMember, list[GroupEvent]](list)
         self.generations: dict[TaskMember, int] = {}
         self.lags: dict[TaskMember, int | None] = {}
         """Both asked on the thread that polls: asked by another one meanwhile, confluent-kafka may
@@ -239,7 +226,9 @@ class Polling:
         try:
             while not self._end.is_set():
                 for member in self.members:
-                    member.poll(0.05, 100)
+                    event = member.poll(0.05, 100)
+                    if not isinstance(event, Polled):
+                        self.changes[member].append(event)
                     self.generations[member] = Generation(member.metadata).number
                     self.lags[member] = member.lag
         except Exception as e:  # noqa: BLE001 - for the test to look at
@@ -286,10 +275,10 @@ class Slot:
         each: Callable[[list[str]], None] = lambda values: None,
         open_producer: Callable[[], TaskProducer] | None = None,
         columnar: bool = False,
-        ledger: type[GroupLedger] = GroupLedger,
+        source: type[TransformSource] = TransformSource,
         stable: type[StableOffsets] = StableOffsets,
     ):
-        self._stable = stable
+        self._stable, self._source = stable, source
         self.columnar = columnar
         self.slots, self.number, self.interval, self.each = slots, number, interval, each
         self.open_producer = open_producer or (lambda: slots.producer(number))
@@ -298,8 +287,8 @@ class Slot:
         self.result: TaskResult | None = None
         self.error: Exception | None = None
         self._end = threading.Event()
-        self.ledger = ledger(self._opened, PATIENCE)
-        self.task = ExactlyOnceTask(
+        self.ledger = GroupLedger(self._opened, PATIENCE)
+        self.task = AttemptLoop(
             self.open_producer, self.ledger, stopped=self._end.is_set, patience=PATIENCE
         )
         self._thread = threading.Thread(target=self.run, daemon=True)
@@ -315,7 +304,7 @@ class Slot:
         output = OutputSettings(self.slots.target, columnar=self.columnar)
         kind = CopyingColumns if self.columnar else Copying
         opened = lambda: kind(self.read, self.each)  # noqa: E731
-        source = TransformSource(opened, {}, output, self.interval, 100, TaskMeter())
+        source = self._source(opened, {}, output, self.interval, 100, TaskMeter())
         try:
             self.result = self.task.run(source)
         except Exception as e:  # noqa: BLE001 - for the test to look at

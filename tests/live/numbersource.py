@@ -11,12 +11,14 @@ import pyarrow as pa
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
     ColumnBatch,
+    Event,
     ProducerRecord,
     RecordLists,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
@@ -43,7 +45,11 @@ class Numbers:
         value = stored.value(self._place.key)
         self._next = json.loads(value)["next"] if value else 0
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
+        return self.batch() or END
+
+    def batch(self) -> TransactionBatch | None:
+        """The next numbers; None at the end."""
         numbers = range(self._next, min(self._next + self._size, self._end))
         if not numbers:
             return None
@@ -74,10 +80,6 @@ class Numbers:
     def committed(self, step: TransactionBatch) -> None:
         pass
 
-    @property
-    def ended(self) -> bool:
-        return self._next >= self._end
-
 
 class Place:
     """A connector's id, topic and offsets topics, new for each test."""
@@ -102,9 +104,9 @@ class Place:
             self.offsets, self.store(secondary=global_offsets is not None), global_offsets
         )
 
-    def kernel(self, **more: Any) -> ExactlyOnceTask:
+    def kernel(self, **more: Any) -> AttemptLoop:
         made: dict[str, Any] = {"open_producer": self.handle, "ledger": self.ledger()}
-        return ExactlyOnceTask(**made | more)
+        return AttemptLoop(**made | more)
 
     def seen(self) -> list[int]:
         """What a reader with read_committed sees, in the order of the numbers."""

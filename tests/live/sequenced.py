@@ -14,7 +14,7 @@ from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -99,7 +99,7 @@ class Connector:
         )
         store = place.store(secondary=secondary is not None)
         ledger = SourceOffsetsLedger(place.offsets, store, secondary)
-        kernel = ExactlyOnceTask(lambda: self.handle(task), ledger, stale, patience=60)
+        kernel = AttemptLoop(lambda: self.handle(task), ledger, stale, patience=60)
         try:
             return kernel.run(supply)
         finally:

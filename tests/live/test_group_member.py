@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.kafka.group_positions import GroupOffset
-from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.group.consumer import Revoked
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
-from live.groupslots import LONG, PATIENCE, Generation, Listener, Slots, took
+from connectctl.ops.task_runtime.task.transactional_producer import Fenced
+from live.groupslots import LONG, PATIENCE, Generation, Slots, took
 from live.real import eventually
 
 if TYPE_CHECKING:
@@ -63,12 +62,13 @@ def test_of_two_attempts_of_one_slot_the_older_ends_as_fenced_and_each_record_is
 
 def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) -> None:
     with Slots.new(cluster) as slots:
-        one, other = slots.joined(0), Listener()
+        one = slots.joined(0)
         slots.polling(one)
-        kept = slots.joined(1, other)
+        kept = slots.joined(1)
         polled = slots.polling(kept)
         eventually(lambda: len(one.assignment) == len(kept.assignment) == 2)
-        before, calls = eventually(lambda: polled.generations.get(kept)), list(other.calls)
+        before = eventually(lambda: polled.generations.get(kept))
+        changes = list(polled.changes[kept])
         was = one.assignment
         slots.end_of(one)
         began = time.monotonic()
@@ -80,7 +80,7 @@ def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) 
         followed = slots.polling(following)
         eventually(lambda: followed.lags.get(following) == 0 and polled.lags.get(kept) == 0)
         assert polled.generations[kept] == before
-        assert other.calls == calls
+        assert polled.changes[kept] == changes
 
 
 def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialised_anew(
@@ -98,7 +98,7 @@ def test_pending_offsets_are_waited_for_and_reported_until_their_id_is_initialis
         member, ends = slots.member(0, candidates=[1]), list[float]()
 
         def join() -> None:
-            member.join(Listener(), PATIENCE)
+            member.join()
             ends.append(time.monotonic())
 
         joining = threading.Thread(target=join)
@@ -142,16 +142,24 @@ def test_a_commit_within_a_revocation_counts_and_the_next_owner_reads_nothing_ag
 
 @pytest.mark.drawn
 @PROTOCOLS
-def test_a_doubt_within_a_revocation_comes_out_of_the_poll(cluster: Sandbox, protocol: str) -> None:
-    def doubt(partitions: Collection[TopicPartition]) -> None:
-        raise UnknownOutcome("no answer to the commit")
-
+def test_behind_a_doubt_in_a_revocation_the_member_gives_the_partitions_up_and_reads_again(
+    cluster: Sandbox, protocol: str
+) -> None:
     with Slots.new(cluster, group_protocol=protocol) as slots:
-        member = slots.joined(0, Listener(doubt))
-        slots.slot(1)
-        with pytest.raises(UnknownOutcome, match="no answer to the commit"):
-            eventually(lambda: member.poll(0.1, 10) and None)
-        assert member.stable(slots.places) == {}  # it can still be asked
+        member = slots.joined(0)
+        taking = slots.slot(1)
+
+        def revoked() -> Revoked | None:
+            event = member.poll(0.1, 10)
+            return event if isinstance(event, Revoked) else None
+
+        given_up = eventually(revoked).partitions
+        assert set(given_up) <= member.assignment  # until the member is asked again
+        assert member.rewind()
+        assert member.assignment == slots.places - set(given_up)
+        assert member.stable(slots.places) == {}
+        slots.polling(member)
+        eventually(lambda: taking.assignment == set(given_up))
 
 
 def test_a_static_member_is_removed_by_its_instance_id_and_others_get_its_partitions(

@@ -21,9 +21,10 @@ from connectctl.ops.clients.kafka_protocol.group_coordinator import coordinated
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
-from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
+from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, Event
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
+from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from live.groupslots import PATIENCE, Slots
 from live.real import eventually, write_uncommitted
 
@@ -173,21 +174,21 @@ def test_whoever_does_not_wait_for_pending_offsets_carries_records_over_again(
         assert found(slots, wrong) == wrong
 
 
-class CommitsLater(GroupLedger):
+class CommitsLater(TransformSource):
     """Gives a partition up with its transaction open."""
 
-    def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        pass
+    def _before_revocation(self) -> Event:
+        return IDLE
 
 
-@pytest.mark.parametrize(("ledger", "wrong"), [(GroupLedger, set()), (CommitsLater, {"twice"})])
+@pytest.mark.parametrize(("source", "wrong"), [(TransformSource, set()), (CommitsLater, {"twice"})])
 def test_a_commit_after_the_revocation_is_of_records_that_another_one_has_carried_over(
-    cluster: Sandbox, ledger: type[GroupLedger], wrong: set[str]
+    cluster: Sandbox, source: type[TransformSource], wrong: set[str]
 ) -> None:
     with Slots.new(cluster) as slots:
         slots.write()
         opened = lambda: TaskProducer(slots.kafka, slots.id_of(0), timeout_ms=TIMEOUT_MS)  # noqa: E731
-        giving = slots.slot(0, interval=12.0, ledger=ledger, open_producer=opened)
+        giving = slots.slot(0, interval=12.0, source=source, open_producer=opened)
         eventually(lambda: len(giving.read) == 20)
         taking = slots.slot(1)
         eventually(lambda: len(taking.assignment) == len(giving.assignment) == 2)

@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries, IdempotentProducer
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from live.numbersource import Place
@@ -50,7 +50,7 @@ def run(
     flushes = lambda: FlushBoundaries(interval)  # noqa: E731  # as a supply takes it
     supply = PolledSource(kind, place.connector, configs, flushes, converters({}), "", counts.meter)
     try:
-        return ExactlyOnceTask(
+        return AttemptLoop(
             lambda: handle(place),
             SourceOffsetsLedger(place.offsets, place.store()),
             patience=60,

@@ -64,8 +64,8 @@ class Careless(TaskProducer):
 class EvenNumbers(Numbers):
     """With records one by one, so that a step can be cut in two."""
 
-    def next_batch(self) -> TransactionBatch | None:
-        step = super().next_batch()
+    def batch(self) -> TransactionBatch | None:
+        step = super().batch()
         if step is None or step.records:
             return step
         from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord

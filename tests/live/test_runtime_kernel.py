@@ -19,6 +19,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     EndReason,
+    Event,
     ProducerRecord,
     TransactionBatch,
 )
@@ -92,8 +93,8 @@ def test_one_that_dies_inside_a_transaction_leaves_nothing_of_it(place: Place) -
 
 def test_offsets_of_aborted_records_are_committed_without_them(place: Place) -> None:
     class Choosy(Numbers):
-        def next_batch(self) -> TransactionBatch | None:
-            step = super().next_batch()
+        def batch(self) -> TransactionBatch | None:
+            step = super().batch()
             return step and TransactionBatch(
                 step.records, step.record_batches, step.offsets, abort=self._next == 20
             )
@@ -117,7 +118,7 @@ def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(
         return [(each.stable, each.end) for by in extents for each in by.values()]
 
     class Failing(Numbers):
-        def next_batch(self) -> TransactionBatch | None:
+        def next(self) -> Event:
             self._next += 1
             if self._next > 4 and at == "poll":
                 eventually(lambda: any(end for _, end in ends()))  # the transaction has begun
@@ -137,8 +138,8 @@ def test_an_exception_of_the_source_or_of_a_commit_leaves_no_transaction_open(
 
 def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) -> None:
     class Large(Numbers):
-        def next_batch(self) -> TransactionBatch | None:
-            step = super().next_batch()
+        def batch(self) -> TransactionBatch | None:
+            step = super().batch()
             return step and TransactionBatch(
                 [ProducerRecord(place.topic, None, bytes(3_000_000))],
                 step.record_batches,
@@ -203,8 +204,8 @@ def configure_topic(place: Place, topic: str, name: str, value: str) -> None:
 
 def test_a_tombstone_reaches_the_secondary_before_the_primary(place: Place) -> None:
     class Forgetting(Numbers):
-        def next_batch(self) -> TransactionBatch | None:
-            step = super().next_batch()
+        def batch(self) -> TransactionBatch | None:
+            step = super().batch()
             return step and TransactionBatch(step.records, step.record_batches, {place.key: None})
 
     behind = GlobalOffsetsWriter(place.kafka, place.global_, 30)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.operations.transactions.hanging import search
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from live.campaignbroker import Broker, own_broker
 from live.numbersource import Numbers, Place
@@ -29,7 +29,7 @@ from live.real import eventually
 pytestmark = pytest.mark.live
 
 
-class Blind(ExactlyOnceTask):
+class Blind(AttemptLoop):
     """Writes wherever its records go."""
 
     def check_topics(self, producer: object, topics: set[str]) -> None:

@@ -24,7 +24,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TaskResult,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import (
     CommittedOffsets,
@@ -46,32 +46,32 @@ class Died(BaseException):
     """The end of a task without a last word."""
 
 
-class ReadsFirst(ExactlyOnceTask):
+class ReadsFirst(AttemptLoop):
     """Reads the offsets, and initialises its producer then."""
 
-    def _run_producer(self, source: RecordSource) -> TaskResult | None:
+    def _attempt(self, source: RecordSource) -> TaskResult | None:
         handle = self.open_producer()
         try:
             source.resume(self.ledger.refresh(self.patience))
             handle.initialise(self.patience)
             self.stats.instances += 1
-            return self._loop(handle, source)
+            return self._transactions(handle, source)
         finally:
             handle.discard()
 
 
-class RemembersInstead(ExactlyOnceTask):
+class RemembersInstead(AttemptLoop):
     """Reads the offsets when it starts; with a new producer it goes on from what it remembers,
     whatever it is told.
     """
 
-    def _run_producer(self, source: RecordSource) -> TaskResult | None:
+    def _attempt(self, source: RecordSource) -> TaskResult | None:
         if not self.stats.instances:
-            return super()._run_producer(source)
+            return super()._attempt(source)
         handle = self.open_producer()
         try:
             handle.initialise(self.patience)
-            return self._loop(handle, source)
+            return self._transactions(handle, source)
         finally:
             handle.discard()
 
@@ -132,7 +132,7 @@ class Course:
     """
 
     place: Place
-    kind: type[ExactlyOnceTask] = ExactlyOnceTask
+    kind: type[AttemptLoop] = AttemptLoop
     handles: type[Moment] = Moment
     made: list[Moment] = field(default_factory=list)
 
@@ -161,10 +161,10 @@ def numbers(place: Place, *which: int) -> TransactionBatch:
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"), [(ExactlyOnceTask, set()), (ReadsFirst, {"twice", "offset went back"})]
+    ("kind", "found"), [(AttemptLoop, set()), (ReadsFirst, {"twice", "offset went back"})]
 )
 def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_older_one(
-    cluster: Sandbox, kind: type[ExactlyOnceTask], found: set[str]
+    cluster: Sandbox, kind: type[AttemptLoop], found: set[str]
 ) -> None:
     place = Place(cluster)
     older = place.handle()
@@ -187,10 +187,10 @@ def test_offsets_that_are_read_before_initialising_miss_the_last_commit_of_the_o
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"), [(ExactlyOnceTask, set()), (RemembersInstead, {"twice", "offset went back"})]
+    ("kind", "found"), [(AttemptLoop, set()), (RemembersInstead, {"twice", "offset went back"})]
 )
 def test_a_new_producer_without_a_new_reading_repeats_what_another_one_did_meanwhile(
-    cluster: Sandbox, kind: type[ExactlyOnceTask], found: set[str]
+    cluster: Sandbox, kind: type[AttemptLoop], found: set[str]
 ) -> None:
     place = Place(cluster)
     course = Course(place, kind)
@@ -231,7 +231,7 @@ def test_an_end_that_is_none_is_no_beginning(
     assert course.run(Numbers(place, 40)).reason is EndReason.ENDED
     reached = current_ends(place.kafka, place.offsets) if known else None
     offsets = OffsetStore(store(place.kafka, place.offsets, place.connector, reached))
-    mutant = ExactlyOnceTask(course.handle, SourceOffsetsLedger(place.offsets, offsets))
+    mutant = AttemptLoop(course.handle, SourceOffsetsLedger(place.offsets, offsets))
     mutant = replace(mutant, patience=3.0)
     if known:
         # What the driver saw before is held against the reading: nothing begins.

@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.connectors.filestream import FileStreamTask
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -47,7 +47,7 @@ def run_here(
         offsets,
     )
     id_ = task_id(cluster.group_id, name, 0)
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: TaskProducer(kafka, id_, timeout_ms=15_000),
         SourceOffsetsLedger(offsets, OffsetStore(CommittedOffsets(kafka, offsets, name))),
         patience=60,

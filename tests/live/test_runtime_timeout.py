@@ -61,7 +61,7 @@ def calls(cluster: Sandbox) -> Iterator[TransactionClient]:
 def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be_done(
     place: Place, calls: TransactionClient, monkeypatch: pytest.MonkeyPatch, more: bool, most: int
 ) -> None:
-    monkeypatch.setattr("connectctl.ops.task_runtime.task.exactly_once_task.MOST_EXPIRED", most)
+    monkeypatch.setattr("connectctl.ops.task_runtime.task.attempt_loop.MOST_EXPIRED", most)
     slow, later = [True], [0.0]
     id_ = f"g-{place.connector}-0"
 
@@ -74,8 +74,8 @@ def test_the_coordinator_ends_it_and_the_task_sends_it_again_or_says_what_can_be
         end.
         """
 
-        def next_batch(self) -> TransactionBatch | None:
-            step = super().next_batch()
+        def batch(self) -> TransactionBatch | None:
+            step = super().batch()
             if step is None or not slow or self._next != 20:
                 return (
                     step

@@ -1,4 +1,4 @@
-"""Builds the parts of a transform's task: its consumer group member and its record source."""
+"""Builds the parts of a transform's or sink's task: its consumer group member and its body."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.stable_offsets import StableOffsets
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
+from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
-from connectctl.ops.task_runtime.task.at_least_once import GroupIdempotentProducer
+from connectctl.ops.task_runtime.task.at_least_once import GroupCommits, GroupIdempotentProducer
+from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
+from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.spi.subscription import Subscription
-    from connectctl.ops.task_runtime.spi.transaction_batch import TaskStats
+    from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource, TaskStats
 
 FROM_RECORDS = 500
 """``max.poll.records`` from which columns are faster than single records; 500 is the default.
@@ -59,7 +65,13 @@ def member_factory(
             stale_because=shared.stale_because,
         )
         given = (shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign)
-        return TaskMember(*given, shared.stale_because, waits_for_topics=spec.endless)
+        return TaskMember(
+            *given,
+            shared.stale_because,
+            waits_for_topics=spec.endless,
+            patience=spec.patience,
+            asking=stats.progress.asking,
+        )
 
     return opened
 
@@ -79,8 +91,43 @@ def writes_columns(spec: TaskSpec) -> bool:
 
 
 def group_producer(spec: TaskSpec) -> type[TaskProducer]:
-    """Return the producer class for a transform or exactly-once sink."""
-    return TaskProducer if spec.delivery.exactly_once else GroupIdempotentProducer
+    """Return the producer class for a transform or a sink."""
+    if spec.delivery.exactly_once:
+        return TaskProducer
+    is_sink = issubclass(connector_class(spec.path), SinkConnector)
+    return GroupCommits if is_sink else GroupIdempotentProducer
+
+
+def group_source(
+    spec: TaskSpec, shared: SharedClients, task: int, config: Mapping[str, str], stats: TaskStats
+) -> TaskRecordSource:
+    """Return the body of a sink's or transform's task."""
+    kind = connector_class(spec.path)
+    if issubclass(kind, SinkConnector):
+        return sink_source(kind, spec, shared, task, config, stats)
+    return transform_source(spec, config, stats)
+
+
+def sink_source(
+    kind: type[SinkConnector],
+    spec: TaskSpec,
+    shared: SharedClients,
+    task: int,
+    config: Mapping[str, str],
+    stats: TaskStats,
+) -> WorkerSinkTask:
+    note = stats.lines.append
+    letters = DeadLetterProducer(shared.target, task_id(spec.group, spec.connector, task))
+    return WorkerSinkTask(
+        kind.task,
+        config,
+        reading_converters({**kind.default_converters, **spec.config}),
+        RecordErrors(error_settings(spec.config), spec.connector, task, letters, note, stats.sink),
+        spec.delivery.interval,
+        spec.delivery.exactly_once,
+        note,
+        _reads(spec).consumer.most_records,
+    )
 
 
 def transform_source(

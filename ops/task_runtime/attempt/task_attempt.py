@@ -18,17 +18,15 @@ from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskC
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     group_ledger,
     group_producer,
-    transform_source,
+    group_source,
 )
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
-from connectctl.ops.task_runtime.attempt.sink_attempt import SinkAttempts, SinkRounds
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceContext
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
-from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.transaction_batch import (
+        Event,
         StoredOffsets,
         TaskRecordSource,
         TransactionBatch,
@@ -185,27 +184,23 @@ class TimeboxedSource:
         self._began = self._began or now
         self._active -= quiet
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
         began = time.monotonic()
-        step = self._source.next_batch()
-        if step is not None and step.size:
+        event = self._source.next()
+        if event.fresh:
             self._active = time.monotonic()
             if not isinstance(self._source, PolledSource):  # which counts its batches by itself
-                self._stats.meter.poll(step.size, self._active - began)
+                self._stats.meter.poll(event.fresh, self._active - began)
         elif self._source.has_more:
             self._active = time.monotonic()
         self._looked = time.monotonic()
-        return step
+        return event
 
     def final_batch(self) -> TransactionBatch | None:
         return self._source.final_batch()
 
     def committed(self, batch: TransactionBatch) -> None:
         self._source.committed(batch)
-
-    @property
-    def ended(self) -> bool:
-        return self._source.ended
 
     @property
     def idle(self) -> bool:
@@ -320,35 +315,14 @@ def _run(
     channel: TaskChannel,
     stats: TaskStats,
 ) -> tuple[TaskResult, TimeboxedSource]:
-    if spec.subscription is not None and issubclass(connector_class(spec.path), SinkConnector):
-        rounds = SinkRounds(spec.patience, spec.subscription.consumer.most_records)
-        leased = TimeboxedSource(rounds, task, stats, limits, channel, spec.quiet.get(task, 0.0))
-        attempts = SinkAttempts(
-            spec,
-            shared,
-            task,
-            config,
-            stats,
-            rounds,
-            leased.resume,
-            leased.next_batch,
-            leased.should_stop,
-        )
-        with heartbeat(leased.heartbeat, HEARTBEAT):
-            try:
-                return attempts.run(), leased
-            finally:
-                leased.report()
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
         supply = _record_source(spec, config, stats)
         kind = source_producer_class(supply, spec.delivery)
     else:
-        supply, kind = (
-            transform_source(spec, config, stats),
-            group_producer(spec),
-        )
+        supply = group_source(spec, shared, task, config, stats)
+        kind = group_producer(spec)
     leased = TimeboxedSource(supply, task, stats, limits, channel, spec.quiet.get(task, 0.0))
     if spec.subscription is None:
         opened = source_ledger(spec, shared, task, stats)

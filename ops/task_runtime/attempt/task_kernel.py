@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY, SharedClients
 from connectctl.ops.task_runtime.task.at_least_once import ALONE, IdempotentProducer
+from connectctl.ops.task_runtime.task.attempt_loop import REMEDIES, AttemptLoop
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES, ExactlyOnceTask
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import Ledger, SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
@@ -35,7 +35,7 @@ def task_kernel(
     kind: type[TaskProducer],
     ledger: Ledger,
     remedies: str = REMEDIES,
-) -> ExactlyOnceTask:
+) -> AttemptLoop:
     """Return the loop of a task with producers of ``kind``; ``properties`` are defaults that
     ``spec`` overrides.
     """
@@ -60,7 +60,7 @@ def task_kernel(
         alone.update(ALONE)
         return True
 
-    return ExactlyOnceTask(
+    return AttemptLoop(
         opened,
         ledger,
         shared.stale_because,

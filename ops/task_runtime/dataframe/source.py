@@ -23,7 +23,13 @@ from connectctl.ops.task_runtime.dataframe.partition_slices import (
     columnar,
     partition_slices,
 )
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
+    IDLE,
+    ColumnBatch,
+    Event,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
@@ -93,7 +99,7 @@ class DataFrameRows:
             self._in_hand = []
         self._parts.clear()
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
         """Return the next rows of a transaction; those of a source partition with one offset are
         never parted by its end.
 
@@ -102,7 +108,7 @@ class DataFrameRows:
         if not self._parts:
             self._in_hand = self._gather()
             if not self._in_hand:
-                return None
+                return END if self._has_ended else IDLE
             self._sent, self._parts = [], _parted(self._in_hand)
             self._transaction_size.begin()
         elif self._transaction_size.is_late:
@@ -167,8 +173,8 @@ class DataFrameRows:
         self._in_hand = []
 
     @property
-    def ended(self) -> bool:
-        """Return whether every row is delivered."""
+    def _has_ended(self) -> bool:
+        """Return whether every row is delivered, or was before."""
         return self._over and not self._in_hand and not self._waiting
 
     @property

@@ -28,7 +28,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
 )
 from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, PartitionValues
-from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import (
@@ -184,15 +184,15 @@ class StreamRows(DataFrameRows):
     def _is_over(self) -> bool:
         return self._over and not self._waiting
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
         if self._through:
-            return None
-        step = super().next_batch()
-        if step is not None or not self._is_over:
-            return step
+            return END
+        event = super().next()
+        if event is not IDLE or not self._is_over:
+            return event
         if self._repeats:
             self._through = True
-            return None
+            return END
         return TransactionBatch(offsets=self._offsets_of([]))
 
     def _offsets_of(self, sent: list[PartitionSlice]) -> Offsets:
@@ -235,5 +235,5 @@ class StreamRows(DataFrameRows):
         self._through = self._through or self._ends
 
     @property
-    def ended(self) -> bool:
+    def _has_ended(self) -> bool:
         return self._through

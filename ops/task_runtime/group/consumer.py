@@ -1,13 +1,14 @@
 """What sinks and transforms ask of the consumer of their task slot: its records, its partitions,
 and its group's offsets.
 
-``member.py`` has the one of a real cluster. All calls are made by the task's thread, and the
-listener is called on it, within ``poll``, ``join`` or ``close``.
+``member.py`` has the one of a real cluster. All calls are made by the task's thread. ``poll``
+returns changes of the assignment as events, before any later record.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -17,23 +18,40 @@ GroupOffsets = Mapping[TopicPartition, GroupOffset]
 """Offsets of a consumer group, in place of source offsets."""
 
 
-class RebalanceListener(Protocol):
-    """Hears of each change of the assignment before anything else is read. What it raises comes out
-    of the poll, and the consumer stays usable.
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """Messages of confluent-kafka without an error, in the order of each partition."""
+
+    messages: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """``partitions`` were added, or are read again after ``rewind``. Their records come from
+    ``positions``: what is committed, or where ``auto.offset.reset`` says.
     """
 
-    def assigned(self, partitions: Collection[TopicPartition], positions: GroupOffsets) -> None:
-        """``partitions`` were added. Their records come from ``positions``: what is committed, or
-        where ``auto.offset.reset`` says.
-        """
+    partitions: Collection[TopicPartition]
+    positions: GroupOffsets
 
-    def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` will be another member's afterwards; what is committed in this call still
-        counts.
-        """
 
-    def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """``partitions`` may be another member's already; nothing may be committed for them."""
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """``partitions`` will be another member's after the next call of ``poll``; what is committed
+    until then still counts.
+    """
+
+    partitions: Collection[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """``partitions`` may be another member's already; nothing may be committed for them."""
+
+    partitions: Collection[TopicPartition]
+
+
+GroupEvent = Polled | Assigned | Revoked | Lost
 
 
 class GroupConsumer(Protocol):
@@ -43,22 +61,23 @@ class GroupConsumer(Protocol):
     ``group.instance.id``.
     """
 
-    def join(self, listener: RebalanceListener, patience: float) -> None:
-        """Subscribe, and wait for the first assignment, be it empty, for at most ``patience``
-        seconds (``TimedOut``).
+    def join(self) -> None:
+        """Subscribe, and wait for the first assignment, be it empty; nothing if it has joined.
+        Raises ``TimedOut``.
         """
 
-    def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """Up to ``most`` of confluent-kafka's messages without an error, in the order of each
-        partition; waits for at most ``seconds`` for the first one.
+    def poll(self, seconds: float, most: int) -> GroupEvent:
+        """Return the next event: a change of the assignment, or up to ``most`` records. Waits for
+        at most ``seconds`` for the first one.
         """
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read on from these offsets; the partitions are its own."""
 
     def rewind(self) -> bool:
-        """Give records again from what is committed; pending offsets are waited for. Return False
-        where the member has to be thrown away.
+        """Give records again from what is committed; pending offsets are waited for. All its
+        partitions are assigned again, and none is paused. Return False where the member has to be
+        thrown away.
         """
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:

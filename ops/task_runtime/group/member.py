@@ -3,9 +3,9 @@ librdkafka.
 
 Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt
 takes the partitions over at once and fences the older one, and a lease that ends and begins again
-rebalances nobody. Facts: FENCED_INSTANCE_ID is fatal to a consumer; a callback that raises, raises
-out of the poll, whose records are lost then: so the member reads again from what is committed
-(``rewind``), or where it was not a revocation, a new one begins there. A new static member in the
+rebalances nobody. Polls are made by a thread of its own (``poll_thread``), so that a revocation is
+an event. Facts: FENCED_INSTANCE_ID is fatal to a consumer; a callback that raises, raises out of
+the poll, whose records are lost then: so a new member begins. A new static member in the
 middle of a cooperative rebalance would get what the older one had in the first half, and what that
 one was to revoke nobody would get. A member of KIP-848's protocol that is assigned nothing hears of
 no assignment, so it has joined as soon as it has an epoch.
@@ -13,10 +13,10 @@ no assignment, so it has joined as soon as it has an epoch.
 
 from __future__ import annotations
 
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,16 @@ from connectctl.ops.clients.librdkafka.group_positions import (
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import (
+    Assigned,
+    GroupEvent,
+    GroupOffsets,
+    Lost,
+    Polled,
+    Revoked,
+)
 from connectctl.ops.task_runtime.group.poll_interval import PollInterval
+from connectctl.ops.task_runtime.group.poll_thread import PollThread
 from connectctl.ops.task_runtime.task.transactional_producer import (
     OF_A_GENERATION,
     Fenced,
@@ -51,8 +59,7 @@ started.
 """
 WITHOUT_PARTITIONS = 1.0
 """Seconds for a first assignment behind the epoch of a member."""
-_BEGINNING, _END = -2, -1
-_STARTS = {"earliest": _BEGINNING, "latest": _END}
+_STARTS = ("earliest", "latest")
 _FENCED = {"FENCED_INSTANCE_ID", "_FENCED"}
 _PERMANENT = {
     "TOPIC_AUTHORIZATION_FAILED",
@@ -77,7 +84,8 @@ class TaskMember:
     ``stable`` reads what is committed. Nothing is waited for once it is ``stopped``;
     ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the
     partitions that are its own each time they change, not as it closes. ``waits_for_topics``: for
-    topics that do not exist, without an end.
+    topics that do not exist, without an end. ``patience`` is in seconds, for the first assignment,
+    which is told to ``asking``.
     """
 
     kafka: Kafka
@@ -89,6 +97,8 @@ class TaskMember:
     on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None
     stale_because: Callable[[], str | None] = lambda: None
     waits_for_topics: bool = False
+    patience: float = 30.0
+    asking: Callable[[str], AbstractContextManager[None]] = lambda what: nullcontext()
 
     def __post_init__(self) -> None:
         from confluent_kafka import Consumer
@@ -96,7 +106,8 @@ class TaskMember:
         settings, self._fatal = self.settings, None
         self._interval = PollInterval(settings.poll_interval_ms / 1000)
         self.took = self._interval.took
-        self._listener: RebalanceListener | None = None
+        self._thread = PollThread()
+        self._events = deque[GroupEvent]()
         self._joined = self._closing = False
         self._usable = False
         """Whether its positions are known: not when a poll failed."""
@@ -139,12 +150,16 @@ class TaskMember:
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self._next)
 
-    def join(self, listener: RebalanceListener, patience: float) -> None:
+    def join(self) -> None:
         """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none.
         Raises ``TimedOut``, ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is
         stale: an older attempt, continued beside its successor, may never get an assignment.
         """
-        self._listener = listener
+        if not self._joined:
+            with self.asking("join the consumer group"):
+                self._join(self.patience)
+
+    def _join(self, patience: float) -> None:
         missing = ""
         callbacks = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
         self._call(
@@ -152,7 +167,7 @@ class TaskMember:
         )
         end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
         while not self._joined and not self.stopped():
-            found = self._consume(JOIN_POLL, 1)
+            found = self._next_messages(JOIN_POLL, 1)
             self._ahead += found
             if unavailable := [
                 e.str() for m in found if (e := m.error()) is not None and e.name() in _MISSING
@@ -186,16 +201,24 @@ class TaskMember:
     def _has_epoch(self) -> bool:
         return self.settings.dynamic and membership(self.metadata).generation > 0
 
-    def poll(self, seconds: float, most: int) -> Sequence[Any]:
+    def poll(self, seconds: float, most: int) -> GroupEvent:
         self._interval.check()
+        # A poll that is held goes on before any record is given: some may be of what was revoked.
+        if not self._events and (self._thread.is_held or not self._ahead):
+            self._ahead += self._next_messages(seconds, most)
+        if self._events:
+            return self._events.popleft()
         ready, self._ahead = self._ahead, []
-        if not ready:
-            ready = self._consume(seconds, most)
         self._usable = False
         # One by one: an end of a partition is only behind the records before it.
         given = [m for m in ready if not self._is_error(m) and self._is_next(m)]
         self._usable = True
-        return given
+        return Polled(given)
+
+    def _next_messages(self, seconds: float, most: int) -> list[Any]:
+        """Return the messages of a poll; none if it is held in a callback, which is an event."""
+        found: list[Any] | None = self._thread.call(lambda: self._consume(seconds, most))
+        return found or []
 
     def _consume(self, seconds: float, most: int) -> list[Any]:
         self._usable = False
@@ -253,59 +276,52 @@ class TaskMember:
     # ----------------------------------------------------------------------------------- rebalances
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        if self._closing or self._listener is None:
+        if self._closing:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        committed = self.stable(places)
-        starts = {
-            **committed,
-            **self._reset_positions([place for place in places if place not in committed]),
-        }
-        self._listener.assigned(places, starts)
+        starts = self._starts(places)
         given = positions_at({place: starts[place].offset for place in places})
         self._call("take its partitions", lambda: consumer.incremental_assign(given))
         self._next |= {place: starts[place].offset for place in places}
         self._at_end -= set(places)
         self._joined = True
+        self._events.append(Assigned(places, starts))
         self.on_assignment(self.assignment)
+
+    def _starts(self, places: Sequence[TopicPartition]) -> GroupOffsets:
+        committed = self.stable(places)
+        return {**committed, **self._reset_positions([p for p in places if p not in committed])}
 
     def _reset_positions(self, places: Sequence[TopicPartition]) -> GroupOffsets:
         """Where ``places`` without a committed offset are read from. They are looked up, as by a
         worker's consumer.
         """
-        at = {self._start(place, {}) for place in places}
-        found = self.kafka.positions(places, earliest=_BEGINNING in at) if at else {}
-        return {place: GroupOffset(offset) for place, offset in found.items()}
-
-    def _start(self, place: TopicPartition, committed: GroupOffsets) -> int:
-        if place in committed:
-            return committed[place].offset
-        if (start := _STARTS.get(self.settings.reset)) is None:
+        if not places:
+            return {}
+        if self.settings.reset not in _STARTS:
             raise ConnectctlError(
-                f"The group {self.settings.group} has no committed offset of {place}",
+                f"The group {self.settings.group} has no committed offset of {places[0]}",
                 why="consumer.override.auto.offset.reset=none",
                 next_step="Set the group's offset, or choose earliest or latest.",
                 code="no-offset",
             )
-        return start
+        found = self.kafka.positions(places, earliest=self.settings.reset == "earliest")
+        return {place: GroupOffset(offset) for place, offset in found.items()}
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        try:
-            if not self._closing and self._listener is not None:
-                self._listener.revoked(places)
-        except BaseException:
-            # the partitions are given up all the same, and the rebalance continues
-            self._usable = True
-            raise
-        finally:
-            self._forget(places)
+        if not self._closing:
+            self._events.append(Revoked(places))
+            self._usable = True  # whatever becomes of what is committed now
+            self._thread.hold()
+            self._usable = False
+        self._forget(places)
 
     def _lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
         self._forget(places)
-        if not self._closing and self._listener is not None:
-            self._listener.lost(places)
+        if not self._closing:
+            self._events.append(Lost(places))
 
     def _forget(self, places: Collection[TopicPartition]) -> None:
         for place in places:
@@ -330,14 +346,20 @@ class TaskMember:
         ]
 
     def rewind(self) -> bool:
-        if not (self._joined and self._usable) or self._listener is None:
+        while self._thread.is_held:  # the partitions are given up, and the rebalance continues
+            self._next_messages(0, 1)
+        if not (self._joined and self._usable):
             return False
         places, self._ahead = tuple(self._next), []
-        committed = self.stable(places)
+        self._events.clear()
+        starts = self._starts(places)
         self._usable = False
-        self.seek({place: self._start(place, committed) for place in places})
+        self.seek({place: starts[place].offset for place in places})
         # what is on its way is behind what is committed, if not anew
         self._sought.difference_update(places)
+        if places:
+            self.resume(places)
+            self._events.append(Assigned(places, starts))
         self._usable = True
         return True
 
@@ -383,12 +405,14 @@ class TaskMember:
         return not self._at_end.issuperset(self._next)
 
     def close(self) -> None:
-        """Let go of it, on another thread: to close takes a moment. A static member stays one."""
+        """Let go of it, on the thread of its polls: to close takes a moment. A static member stays
+        one.
+        """
         self._closing = True
         consumer, self._consumer = self._consumer, None
         self.stable.close()
         if consumer is not None:
-            threading.Thread(target=_close, args=(consumer,), daemon=True).start()
+            self._thread.close(partial(_close, consumer))
 
     # --------------------------------------------------------------------------------------- errors
 

@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.fence_cause import LONGER
+from connectctl.ops.task_runtime.task.attempt_loop import LONGER
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until

@@ -61,8 +61,10 @@ class ReadingConverters:
     header: ReadingConverter
 
     def warnings(self) -> list[str]:
-        """Return a line for each converter that has replaced bytes, as Java's do in silence."""
-        return [
+        """Return a line for each converter that has replaced bytes since the last call, as Java's do
+        in silence.
+        """
+        lines = [
             f"warning: {counted(number, part + ' value')} {'was' if number == 1 else 'were'} not "
             f"valid text and {'was' if number == 1 else 'were'} changed by "
             f"{each.name.rpartition('.')[2]}: U+FFFD replaces bytes. "
@@ -70,6 +72,9 @@ class ReadingConverters:
             for part in ("key", "value", "header")
             if (number := (each := getattr(self, part)).replaced.total())
         ]
+        for each in (self.key, self.value, self.header):
+            each.replaced.clear()
+        return lines
 
 
 def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:

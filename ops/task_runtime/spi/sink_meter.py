@@ -9,7 +9,7 @@ Connect counts do not exist here.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -31,19 +31,18 @@ class CommitMeter:
     """Fields that are those of the latest lease, None where it has none."""
 
     @contextmanager
-    def committing(
-        self, began: float | None = None, now: Callable[[], float] = time.monotonic
-    ) -> Iterator[None]:
-        """Measures one attempt to commit offsets, from ``began`` on, which succeeds unless
-        something is raised.
-        """
-        began = now() if began is None else began
+    def committing(self) -> Iterator[None]:
+        """Measures one attempt to commit offsets, which succeeds unless something is raised."""
+        began = time.monotonic()
         try:
             yield
         except BaseException:
             self.failed_commits += 1
             raise
-        seconds = now() - began
+        self.committed(time.monotonic() - began)
+
+    def committed(self, seconds: float) -> None:
+        """Count a commit that took so long."""
         self.commits += 1
         self.commit_time += seconds
         self.longest_commit = max(self.longest_commit, seconds)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from connectctl.ops.kafka.copied_records import CopiedRecords
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
@@ -119,6 +119,10 @@ class TransactionBatch:
     its number in the order of ``records``, ``record_batches`` and ``copies``. ``polled`` is the
     time of the poll, by the monotonic clock; None is the time at which the batch is returned.
     ``copied_batches`` are for a transactional producer.
+
+    ``read`` is the number of records for which a sink commits offsets, told before as ``Read``.
+    ``refused`` is called if the consumer group has a newer generation, so that the offsets are to
+    be returned again; where it is None, that is an unknown outcome like any other.
     """
 
     records: Sequence[ProducerRecord] = ()
@@ -130,6 +134,13 @@ class TransactionBatch:
     describe_record: Callable[[int], str] | None = None
     polled: float | None = None
     copied_batches: Sequence[CopiedBatches] = ()
+    read: int | None = None
+    refused: Callable[[Exception], None] | None = None
+
+    @property
+    def fresh(self) -> int:
+        """The number of records that the source returns for the first time."""
+        return self.size if self.read is None else 0
 
     @property
     def topics(self) -> set[str]:
@@ -157,30 +168,50 @@ class TransactionBatch:
         return None
 
 
-class RecordSource(Protocol):
-    """The source of a task's records: a polled source, or the rows of a DataFrame."""
+@dataclass(frozen=True, slots=True)
+class Read:
+    """``fresh`` records were read, and nothing is to be written for them now."""
 
-    def resume(self, stored: StoredOffsets) -> None:
+    fresh: int = 0
+
+
+IDLE = Read()
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """No more records will follow."""
+
+    fresh: ClassVar[int] = 0
+
+
+END = End()
+Event = TransactionBatch | Read | End
+"""What a task's loop hears from its source, transform or sink."""
+
+
+class RecordSource(Protocol):
+    """The body of a task, whose events the loop handles one after the other: a source, a transform
+    or a sink. No method is called during a call of another.
+    """
+
+    def resume(self, stored: Any) -> None:
         """Begin, or begin again, at the stored offsets: they determine whether pending records were
-        committed.
+        committed. A consumer group member is stored offsets, too.
         """
 
-    def next_batch(self) -> TransactionBatch | None:
-        """Return the next batch; None if there is none now. Never blocks for longer than a poll."""
+    def next(self) -> Event:
+        """Return the next event. Never blocks for longer than a poll."""
 
     def final_batch(self) -> TransactionBatch | None:
-        """Return the final batch of the open transaction when no more batches are requested; None
-        if it cannot be committed.
+        """Return what is to be committed before the end, one transaction after the other; None if
+        nothing is left that can be.
         """
 
     def committed(self, batch: TransactionBatch) -> None:
         """Note that ``batch``, with all before it that had ``more``, is committed, or aborted as
         requested.
         """
-
-    @property
-    def ended(self) -> bool:
-        """Return whether no more records will follow."""
 
 
 class TaskRecordSource(RecordSource, Protocol):

@@ -338,6 +338,30 @@ def _copied(topic: str, messages: Iterable[Any]) -> Iterator[_Message]:
         yield _Message(topic, m.key(), m.value(), m.partition(), when, m.headers())
 
 
+class GroupCommits(GroupIdempotentProducer):
+    """Offsets of a consumer group alone, of a sink that writes no records: without a producer."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        id_: str,
+        *,
+        timeout_ms: int,
+        properties: Mapping[str, Any] | None = None,
+    ):
+        self._begun = 0.0
+        self.id, self.timeout_ms = id_, timeout_ms
+
+    def send_group_offsets(
+        self, offsets: GroupOffsets, consumer: GroupConsumer, patience: float
+    ) -> None:
+        """Commit through the consumer."""
+        consumer.commit(offsets)
+
+    def _close(self) -> None:
+        """Do nothing: there is no producer."""
+
+
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
     """Return the boundaries of transactions, or of flushes of offsets, as ``delivery`` says."""
     if delivery.exactly_once:

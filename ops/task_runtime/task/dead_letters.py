@@ -42,5 +42,6 @@ class DeadLetterProducer:
             ) from e
 
     def discard(self) -> None:
-        if self._producer is not None:
-            self._producer.discard()
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.discard()

@@ -1,12 +1,11 @@
 """The committed offsets of a task: source offsets in a topic, or the offsets of a consumer group.
 
 A transaction contains records and their offsets. The ledger defines what offsets are and how they
-are read and written; the task loop (``exactly_once_task``) determines when.
+are read and written; ``attempt_loop`` determines when.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,11 +29,6 @@ class Ledger(Protocol):
     def refresh(self, patience: float) -> Any:
         """Return the currently committed offsets, read within ``patience`` seconds (``TimedOut``).
         Raises ``UnknownOutcome`` if they lack commits of this task.
-        """
-
-    def open(self, finish: Callable[[], None]) -> None:
-        """Note that a producer is ready. ``finish`` commits its open transaction, e.g. before
-        partitions are revoked.
         """
 
     def before(self, offsets: Any) -> None:
@@ -69,9 +63,6 @@ class SourceOffsetsLedger:
         if self.global_offsets is not None:
             self.global_offsets.settle(self.store)
         return self.store
-
-    def open(self, finish: Callable[[], None]) -> None:
-        """Nothing: source partitions are not taken from a task while it runs."""
 
     def before(self, offsets: Any) -> None:
         """Write tombstones: one only in the primary topic would make the global topic's value

@@ -28,7 +28,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     TaskContext,
 )
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
 from connectctl.ops.task_runtime.task.serialization import RecordSerializer
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
@@ -114,14 +114,16 @@ class PolledSource:
             raise
         return task
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
         """Return the records of one batch, or of its part up to the end of a transaction."""
         task = self._task
         assert task is not None
         self._boundaries.ready()
         if not self._waiting:
             self._poll_once(task)
-        return self._batch_of(self._waiting.popleft()) if self._waiting else None
+        if self._waiting and (batch := self._batch_of(self._waiting.popleft())) is not None:
+            return batch
+        return END if not self._waiting and self._is_finished(task) else IDLE
 
     def _poll_once(self, task: SourceTask) -> None:
         """Split the next poll into segments, or end the transaction if it cannot wait for the
@@ -309,11 +311,6 @@ class PolledSource:
             task.commit()
 
         self._caller.later(notify)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the task has finished and all its records were passed on."""
-        return self._task is not None and not self._waiting and self._is_finished(self._task)
 
     @property
     def lag(self) -> int | None:

@@ -14,8 +14,7 @@ from connectctl.ops.task_runtime.spi.sink import ErrantRecordReporter
 
 class WorkerSinkTaskContext:
     """The ``SinkTaskContext`` of one task. ``redelivering``: all partitions are paused, whatever
-    the task asks for. ``rebalancing``: the consumer is within a callback, where it may not have the
-    partitions yet; it is asked afterwards.
+    the task asks for.
     """
 
     def __init__(
@@ -30,7 +29,6 @@ class WorkerSinkTaskContext:
         self.assigned: set[TopicPartition] = set()
         self.paused: set[TopicPartition] = set()
         self.redelivering = False
-        self.rebalancing = False
         self.commit_requested = False
         self._rewinds: dict[TopicPartition, int] = {}
         self._timeout: float | None = None
@@ -46,13 +44,13 @@ class WorkerSinkTaskContext:
     def pause(self, *partitions: TopicPartition) -> None:
         self._check("pause", partitions)
         self.paused |= set(partitions)
-        if partitions and not self.rebalancing:
+        if partitions:
             self._consumer.pause(partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         self._check("resume", partitions)
         self.paused -= set(partitions)
-        if partitions and not self.redelivering and not self.rebalancing:
+        if partitions and not self.redelivering:
             self._consumer.resume(partitions)
 
     def request_commit(self) -> None:

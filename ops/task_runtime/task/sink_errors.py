@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -54,11 +54,14 @@ class DeadLetters(Protocol):
     def flush(self) -> None:
         """Wait until all records are written. Raises ``ConnectctlError`` if one was not."""
 
+    def discard(self) -> None:
+        """Forget what is not written."""
+
 
 @dataclass
 class RecordErrors:
     """What a task does with records that fail. ``log`` gets a line for each where
-    ``errors.log.enable`` is true.
+    ``errors.log.enable`` is true, ``meter`` counts them.
     """
 
     settings: ErrorSettings
@@ -66,9 +69,9 @@ class RecordErrors:
     task: int
     dead_letters: DeadLetters | None = None
     log: Callable[[str], None] = lambda line: None
+    meter: SinkMeter = field(default_factory=SinkMeter)
 
     def __post_init__(self) -> None:
-        self.meter = SinkMeter()
         self.exceeded: ConnectctlError | None = None
         """The failure that is not tolerated; a task may have swallowed it."""
 
@@ -99,6 +102,12 @@ class RecordErrors:
         """Wait until all dead letters are written. Raises ``ConnectctlError`` if one was not."""
         if self.dead_letters is not None:
             self.dead_letters.flush()
+
+    def discard(self) -> None:
+        """Forget the failures of an attempt that is over: its records are read again."""
+        self.exceeded = None
+        if self.dead_letters is not None:
+            self.dead_letters.discard()
 
     def _exceeded(self, failure: RecordFailure) -> ConnectctlError:
         message = failure.message

@@ -1,6 +1,6 @@
-"""The delivered and the committed offsets of a sink, and its commits.
+"""The delivered and the committed offsets of a sink, and what it commits.
 
-Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed behind the commit that
+Source: ``WorkerSinkTask.commitOffsets``. Unlike there, partitions are closed after the commit that
 stands for them, and dead letters are written before it.
 """
 
@@ -10,34 +10,32 @@ from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.spi.sink import SinkTask
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
-from connectctl.ops.task_runtime.task.retries import is_retriable
+from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.transactional_producer import (
     Fenced,
-    Rebalancing,
     UnknownOutcome,
 )
 
 
 @dataclass
 class SinkOffsets:
-    """The offsets of one task. ``write`` commits them for the group; ``settle`` waits for what is
-    to be written before.
+    """The offsets of one task. ``settle`` waits for what is to be written before a commit, in
+    which the records of a ``transactional`` task are.
     """
 
     task: SinkTask
     context: WorkerSinkTaskContext
-    write: Callable[[GroupOffsets], None]
     settle: Callable[[], None]
     note: Callable[[str], None]
     meter: SinkMeter
     now: Callable[[], float]
+    transactional: bool = False
 
     def __post_init__(self) -> None:
         self.restart: dict[TopicPartition, GroupOffset] = {}
@@ -46,7 +44,10 @@ class SinkOffsets:
         """
         self.delivered: dict[TopicPartition, GroupOffset] = {}
         self.commit_failed = False
-        """Whether the last commit failed, and is to be repeated."""
+        """Whether the last commit was refused, and is to be repeated."""
+        self.lost = False
+        """Whether the last ``pre_commit`` raised."""
+        self._began, self._counted = 0.0, self.meter.sent
 
     @property
     def active(self) -> int:
@@ -81,37 +82,37 @@ class SinkOffsets:
             self.restart.pop(partition, None)
             self.delivered.pop(partition, None)
 
-    def commit(self) -> bool:
-        """Commit the task's offsets. False if ``pre_commit`` raised, so that all is read again."""
-        return self._commit_offered(dict(self.delivered), ", rewinding to last committed offsets")
+    def commit(self) -> TransactionBatch | None:
+        """Return a commit of the task's offsets; None if there is nothing to commit, or
+        ``pre_commit`` raised and all is read again (``restart``).
+        """
+        return self._offered(dict(self.delivered), ", rewinding to last committed offsets")
 
-    def close(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit ``partitions`` a last time, and close them even if the commit fails."""
+    def last_commit(self, partitions: Collection[TopicPartition]) -> TransactionBatch | None:
+        """Return a commit of ``partitions`` before they are closed."""
         offered = {
             partition: offset
             for partition, offset in self.delivered.items()
             if partition in partitions
         }
-        try:
-            self._commit_offered(offered, " during close", closing=True)
-        finally:
-            self.close_lost(partitions)
+        return self._offered(offered, " during close", closing=True)
 
-    def close_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Close ``partitions`` without a commit, which is no longer allowed."""
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        """Close ``partitions``, of which nothing is committed any more."""
         try:
             self.task.close(partitions)
         finally:
             self.forget(partitions)
 
-    def _commit_offered(
+    def _offered(
         self, offered: GroupOffsets, problem: str, *, closing: bool = False
-    ) -> bool:
-        """Commit what the task gives of ``offered``. False where ``pre_commit`` raised, which is
-        noted as a ``problem``.
+    ) -> TransactionBatch | None:
+        """Return a commit of what the task gives of ``offered``. Where ``pre_commit`` raises, that
+        is noted as a ``problem``.
         """
+        self.lost = False
         if not offered:
-            return True
+            return None
         began = self.now()
         try:
             with (
@@ -124,9 +125,9 @@ class SinkOffsets:
         except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
             self.meter.failed_commits += 1
             self.note(f"Offset commit failed{problem}: {type(e).__name__}: {e}")
-            return False
-        self._write(self._accepted(given, offered), began)
-        return True
+            self.lost = True
+            return None
+        return self._batch(self._accepted(given, offered), began)
 
     def _accepted(
         self, given: GroupOffsets | None, offered: GroupOffsets
@@ -148,22 +149,34 @@ class SinkOffsets:
     def _ignored(self, partition: TopicPartition, offset: GroupOffset, why: str) -> None:
         self.note(f"Ignoring invalid offset {offset.offset} of pre_commit for {partition}: {why}")
 
-    def _write(self, offsets: dict[TopicPartition, GroupOffset], began: float) -> None:
+    def _batch(
+        self, offsets: dict[TopicPartition, GroupOffset], began: float
+    ) -> TransactionBatch | None:
         if not offsets:
             self.meter.commit_skips += 1
-            return
+            self.commit_failed = False
+            return None
         # Its error ends the task: a dead letter that is not written is a record that nobody has any
         # more.
         self.settle()
-        try:
-            with self.meter.committing(began, self.now):
-                self.write(offsets)
-        except (ConnectctlError, Rebalancing) as e:
-            if isinstance(e, ConnectctlError) and not is_retriable(e):
-                raise  # a missing right, for example: waiting does not help
-            self.commit_failed = True
-            self.note(f"Commit of offsets failed: {e}")
-        else:
-            self.commit_failed = False
-            self.restart.update(offsets)
-            self.task.committed(offsets)
+        self._began = began
+        return TransactionBatch(
+            list(self.task.transaction_records(offsets)) if self.transactional else (),
+            offsets=offsets,
+            read=self.meter.sent - self._counted,
+            refused=self.refused,
+        )
+
+    def refused(self, error: Exception) -> None:
+        """Note that the last commit was refused, and is to be repeated."""
+        self.meter.failed_commits += 1
+        self.commit_failed = True
+        self.note(f"Commit of offsets failed: {error}")
+
+    def committed(self, offsets: GroupOffsets) -> None:
+        """Note that the last commit is there."""
+        self.meter.committed(self.now() - self._began)
+        self._counted = self.meter.sent
+        self.commit_failed = False
+        self.restart.update(offsets)
+        self.task.committed(offsets)

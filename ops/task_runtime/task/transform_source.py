@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
+from connectctl.ops.task_runtime.group.consumer import Lost, Polled, Revoked
+from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, Event, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import Records, Transform
+from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer
@@ -48,39 +50,51 @@ class TransformSource:
     _read: int = 0
     """Records of the open transaction, of which some may have become nothing."""
 
-    def resume(self, stored: Any) -> None:
-        """Begin with ``stored``, the member, which stands where its group's offsets are."""
+    def resume(self, stored: GroupConsumer) -> None:
+        """Begin with ``stored``, the member, which joins and reads where its group's offsets are."""
         self.close()
         self.meter.forget()
         self._read = 0
         self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
         self._task = self.open_task()
         self._task.start(self.configs)
+        stored.join()
 
-    def next_batch(self) -> TransactionBatch | None:
+    def next(self) -> Event:
         """Return the output for the next records. If the interval is over, the transaction ends
-        with them.
+        with them, and before partitions are revoked with what was read of them.
         """
         assert self._member is not None
         assert self._task is not None
         began = time.monotonic()
-        messages = self._member.poll(self._patience(), self.most)
+        event = self._member.poll(self._patience(), self.most)
+        if isinstance(event, Lost):
+            some = ", ".join(map(str, sorted(event.partitions)[:3]))
+            raise UnknownOutcome(f"the group has taken {some or 'the membership'} from this member")
+        if isinstance(event, Revoked):
+            return self._before_revocation()
+        messages = event.messages if isinstance(event, Polled) else ()
         self.meter.lag = self._member.lag
         polled = time.monotonic()
         self.meter.poll(len(messages), polled - began)
         self._read += len(messages)
         if not messages:
-            return self.final_batch() if self._is_due() else None
+            return (self.final_batch() if self._is_due() else None) or IDLE
         if self._opened is None:
             self._opened = self.now()
         made = replace(self.output.batch(self._task.process(Records(messages))), polled=polled)
         self._member.took("process()", time.monotonic() - polled)
-        # Only now: a rebalance in the poll has committed what was there before these records.
         self._offsets |= next_offsets(messages)
         self._uncommitted = True
         if self._is_due():
             return replace(made, offsets=self._take(), more=False)
         return made
+
+    def _before_revocation(self) -> Event:
+        """Return the end of the transaction that has records of the partitions; in doubt, another
+        attempt reads what became of it.
+        """
+        return self.final_batch() or IDLE
 
     def _patience(self) -> float:
         if self._opened is None:
@@ -103,10 +117,6 @@ class TransformSource:
         self.meter.commit(self._read)
         self._read = 0
         self._uncommitted = bool(self._offsets)
-
-    @property
-    def ended(self) -> bool:
-        return False
 
     @property
     def lag(self) -> int | None:

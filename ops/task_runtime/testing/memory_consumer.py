@@ -11,7 +11,13 @@ from typing import Any
 
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets, RebalanceListener
+from connectctl.ops.task_runtime.group.consumer import (
+    Assigned,
+    GroupEvent,
+    GroupOffsets,
+    Polled,
+    Revoked,
+)
 from connectctl.ops.task_runtime.spi.transform import Record
 from connectctl.ops.task_runtime.testing.faults import Fault
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka
@@ -89,7 +95,7 @@ class MemoryConsumer:
         self._kafka, self._log = kafka, log
         self._positions: dict[TopicPartition, int] = {}
         self._paused: set[TopicPartition] = set()
-        self._listener: RebalanceListener | None = None
+        self._changes: Iterator[GroupEvent] = iter(())
 
     def took(self, call: str, seconds: float) -> None:
         """Do nothing: no interval is exceeded here."""
@@ -102,37 +108,37 @@ class MemoryConsumer:
     def has_more(self) -> bool:
         return bool(self.lag)
 
-    def join(self, listener: RebalanceListener, patience: float) -> None:
-        self._listener = listener
-        self._assign(sorted(self._log))
+    def join(self) -> None:
+        self._changes = iter([self._assign(sorted(self._log))])
 
-    def _assign(self, partitions: Sequence[TopicPartition]) -> None:
-        assert self._listener is not None
+    def _assign(self, partitions: Sequence[TopicPartition]) -> Assigned:
         positions = {**dict.fromkeys(partitions, GroupOffset(0)), **self.committed(partitions)}
-        self._listener.assigned(partitions, positions)
         self._positions |= {each: positions[each].offset for each in partitions}
         self._paused -= set(partitions)
+        return Assigned(partitions, positions)
 
-    def _rebalance(self, partitions: Sequence[TopicPartition]) -> None:
-        assert self._listener is not None
-        self._listener.revoked(partitions)
+    def _rebalance(self, partitions: Sequence[TopicPartition]) -> Iterator[GroupEvent]:
+        yield Revoked(partitions)
         self._positions = {
             each: at for each, at in self._positions.items() if each not in partitions
         }
-        self._assign(partitions)
+        yield self._assign(partitions)
 
-    def poll(self, seconds: float, most: int) -> Sequence[Any]:
-        """Return the next records; the clock moves on where there are none."""
+    def poll(self, seconds: float, most: int) -> GroupEvent:
+        """Return the next event; the clock moves on where there are no records."""
+        if (change := next(self._changes, None)) is not None:
+            return change
         for fault, most_revoked in (
             (Fault.REBALANCE, len(self._log)),
             (Fault.PARTIAL_REBALANCE, 1),
         ):
             if self._kafka.faults.next(fault.occasion) is fault:
-                self._rebalance(sorted(self._positions)[:most_revoked])
+                self._changes = self._rebalance(sorted(self._positions)[:most_revoked])
+                return self.poll(seconds, most)
         found = list(self._next(most))
         if not found:
             self._kafka.seconds += max(seconds, EMPTY_POLL)
-        return found
+        return Polled(found)
 
     def _next(self, most: int) -> Iterator[Message]:
         for each in sorted(self._positions.keys() - self._paused):

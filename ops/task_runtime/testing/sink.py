@@ -1,26 +1,27 @@
-"""``run_sink``: a sink's task under the real loop of sink tasks, with its topics and its consumer
-group in memory.
+"""``run_sink``: a sink's task under the real loop, with its topics and its consumer group in
+memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets
 from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
+from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, SinkTask
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.task.at_least_once import GroupCommits
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from connectctl.ops.task_runtime.task.transactional_commit import TransactionalCommit
-from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import (
     Given,
@@ -29,9 +30,12 @@ from connectctl.ops.task_runtime.testing.memory_consumer import (
     committed_offsets,
     log_of,
 )
-from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
+from connectctl.ops.task_runtime.testing.memory_kafka import TIMEOUT_MS, MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import SinkRun, failing, keep
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.client import Kafka
 
 PATIENCE = 30.0
 LONGEST_RETRIES = 86_400.0
@@ -83,6 +87,20 @@ class _Letters:
     def flush(self) -> None:
         """All are there."""
 
+    discard = flush
+
+
+class _Commits(GroupCommits):
+    """Commits through the consumer."""
+
+    def __init__(self, kafka: MemoryKafka, id_: str):
+        super().__init__(cast("Kafka", kafka), id_, timeout_ms=TIMEOUT_MS)
+        self._memory = kafka
+
+    def initialise(self, patience: float) -> None:
+        """What is committed can be read from now on."""
+        self._memory.in_doubt = False
+
 
 @dataclass
 class _SinkAttempts:
@@ -96,6 +114,9 @@ class _SinkAttempts:
     result: SinkRun
     batch: int
 
+    def __post_init__(self) -> None:
+        self._current: SinkTask
+
     def run(self) -> None:
         killed: list[SinkTask] = []
         try:
@@ -107,64 +128,60 @@ class _SinkAttempts:
                     task.stop()
 
     def _attempt(self, killed: list[SinkTask]) -> bool:
-        """Run one process, or one member of the group; return whether it reached its end."""
-        task, consumer = self._open(), MemoryConsumer(self.kafka, self.log)
-        converters = reading_converters({**self.connector.default_converters, **self.config})
-        worker = WorkerSinkTask(
-            task,
-            consumer,
-            self.task,
-            converters,
-            RecordErrors(
-                error_settings(self.config),
-                self.config["name"],
-                0,
-                _Letters(self.result.dead_letters),
-                self._note,
-            ),
-            interval=0.0,
-            commit=self._commit(task, consumer),
-            note=self._note,
-            now=self.kafka.now,
+        """Run one process; return whether it reached its end."""
+        kafka, exactly_once = self.kafka, self.connector.exactly_once
+        errors = RecordErrors(
+            error_settings(self.config),
+            self.config["name"],
+            0,
+            _Letters(self.result.dead_letters),
+            self.result.notes.append,
         )
-        try:
-            worker.start(PATIENCE)
-            while consumer.has_more or worker.redelivering:
-                worker.iterate(0.0, self.batch)
-                if self.kafka.seconds > LONGEST_RETRIES:
-                    raise TimedOut(
-                        f"put still raised RetriableError after {LONGEST_RETRIES:g} s",
-                        why=self.result.notes[-1],
-                    )
-            worker.settle(PATIENCE)
-            worker.close()
-        except Crash:
-            killed.append(task)
-            return False
-        except UnknownOutcome:
-            with suppress(Exception):
-                worker.close()
-            return False
-        except BaseException:
-            with suppress(Exception):  # the first failure is the one to report
-                worker.close()
-            raise
-        finally:
-            self.result.notes.extend(converters.warnings())
-        return True
+        body = WorkerSinkTask(
+            self._open,
+            self.task,
+            reading_converters({**self.connector.default_converters, **self.config}),
+            errors,
+            interval=0.0,
+            transactional=exactly_once,
+            note=self.result.notes.append,
+            most=self.batch,
+            now=kafka.now,
+            longest_poll=0.0,
+        )
+        kind = MemoryProducer if exactly_once else _Commits
 
-    def _note(self, line: str) -> None:
-        self.result.notes.append(line)
+        def stopped() -> bool:
+            if kafka.seconds > LONGEST_RETRIES:
+                raise TimedOut(
+                    f"put still raised RetriableError after {LONGEST_RETRIES:g} s",
+                    why=self.result.notes[-1],
+                )
+            return not body.has_more
 
-    def _commit(self, task: SinkTask, consumer: MemoryConsumer) -> Callable[[GroupOffsets], None]:
-        if not self.connector.exactly_once:
-            return consumer.commit
-        producer = MemoryProducer(self.kafka, "testing-0")
-        return TransactionalCommit(producer, consumer, task, PATIENCE)
+        with closing(GroupLedger(lambda: MemoryConsumer(kafka, self.log), PATIENCE)) as ledger:
+            loop = AttemptLoop(
+                lambda: kind(kafka, "testing-0"),
+                ledger,
+                stopped=stopped,
+                sleep=lambda seconds: None,
+            )
+            try:
+                loop.run(body)
+            except Crash:
+                killed.append(self._current)
+                return False
+            except BaseException:
+                with suppress(Exception):  # the first failure is the one to report
+                    body.close()
+                raise
+        body.close()
+        # As at the end of a lease: what became of the last commit is for the next task to find out.
+        return not kafka.in_doubt
 
     def _open(self) -> SinkTask:
         self.result.starts += 1
-        task: SinkTask = self.connector.task()
+        task = self._current = self.connector.task()
         put = task.put
 
         def counted(records: Sequence[SinkRecord]) -> None:

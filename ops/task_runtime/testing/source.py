@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.spi.connector import (
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
@@ -132,7 +132,7 @@ class _TaskRun:
             OFFSETS_TOPIC,
         )
         kind = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
-        loop = ExactlyOnceTask(
+        loop = AttemptLoop(
             lambda: kind(kafka, "testing-0", delivery.properties),
             SourceOffsetsLedger(OFFSETS_TOPIC, MemoryOffsets(kafka)),
             stopped=lambda: self._idle or self.polls <= 0,

@@ -16,7 +16,7 @@ from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Faults
@@ -87,7 +87,7 @@ def run_transform(
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
         producer = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
-            loop = ExactlyOnceTask(
+            loop = AttemptLoop(
                 lambda: producer(kafka, "testing-0"),
                 ledger,
                 stopped=lambda: not source.has_more,

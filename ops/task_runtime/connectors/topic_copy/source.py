@@ -29,8 +29,10 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
 from connectctl.ops.task_runtime.spi.transaction_batch import (
+    IDLE,
     CopiedBatches,
     CopiedMessages,
+    Event,
     TaskStats,
     TransactionBatch,
 )
@@ -95,8 +97,6 @@ class CopiedTopics:
     offsets_topic: str
     stats: TaskStats = field(default_factory=TaskStats)
     copies_batches: ClassVar[bool] = False
-    ended: ClassVar[bool] = False
-    """A topic has no end."""
 
     def __post_init__(self) -> None:
         delivery = self.delivery
@@ -163,8 +163,10 @@ class CopiedTopics:
             self._meter.lost += lost.count
             self.stats.lines.append(f"{LOST_RECORDS.id} {lost.left_out}")
 
-    def next_batch(self) -> TransactionBatch | None:
-        """Return the next batch, and the end of the transaction where that has come."""
+    def next(self) -> Event:
+        """Return the next batch, and the end of the transaction where that has come; a topic has no
+        end.
+        """
         if self._latency is not None:
             self._latency.ready(time.monotonic())
         if self._taken and not self._count:
@@ -182,7 +184,7 @@ class CopiedTopics:
             if self._latency is not None:
                 self._latency.decided(now)
             return self._transaction(batches, offsets=self._offsets())
-        return self._transaction(batches, more=True) if batches else None
+        return self._transaction(batches, more=True) if batches else IDLE
 
     def _transaction(self, batches: Sequence[Any], **more: Any) -> TransactionBatch:
         copies = [CopiedMessages(self.policy.remote(each.topic), each.messages) for each in batches]

@@ -17,6 +17,8 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
 )
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.spi.transaction_batch import (
+    IDLE,
+    Event,
     ProducerRecord,
     TaskStats,
     TransactionBatch,
@@ -42,16 +44,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 class Supply:
-    lag, ended, has_more = 7, False, False
+    lag, has_more = 7, False
 
     def __init__(self) -> None:
-        self.steps: list[TransactionBatch | None] = []
+        self.steps: list[Event] = []
 
     def resume(self, stored: Any) -> None:
         pass
 
-    def next_batch(self) -> TransactionBatch | None:
-        return self.steps.pop(0) if self.steps else None
+    def next(self) -> Event:
+        return self.steps.pop(0) if self.steps else IDLE
 
 
 class Line:
@@ -90,13 +92,13 @@ def test_it_is_idle_once_no_record_has_come_for_long_enough(clock: Clock) -> Non
         TransactionBatch([ProducerRecord("t", None, b"")]),
         TransactionBatch(offsets={b"k": b"v"}),
     ]
-    made.next_batch()
+    made.next()
     clock.now += 4
-    made.next_batch()  # offsets alone are no records
+    made.next()  # offsets alone are no records
     assert not made.should_stop()
     clock.now += 1
     assert not made.should_stop()  # nobody has looked since
-    made.next_batch()
+    made.next()
     # the driver ends the leases of idle tasks
     assert (made.should_stop(), made.idle, made.quiet) == (False, True, 5.0)
 
@@ -111,14 +113,14 @@ def test_the_time_without_a_record_goes_on_from_lease_to_lease_and_ends_with_a_r
     made.resume(None)  # type: ignore[arg-type]
     assert not made.idle
     clock.now += 1
-    made.next_batch()
+    made.next()
     assert (made.idle, made.quiet) == (False, 11.0)
     clock.now += 1
-    made.next_batch()
+    made.next()
     assert (made.should_stop(), made.idle) == (False, True)
     assert line.said[-1]["idle"]
     supply.steps = [TransactionBatch([ProducerRecord("t", None, b"")])]
-    made.next_batch()
+    made.next()
     assert (made.should_stop(), made.idle, made.quiet) == (False, False, 0.0)
     assert not line.said[-1]["idle"]
 
@@ -129,7 +131,7 @@ def test_a_task_that_was_idle_before_looks_once_before_it_is_idle_again(clock: C
     made = TimeboxedSource(supply, 3, TaskStats(), TaskLimits(5.0, idle=12.0), line, quiet=60.0)
     made.resume(None)  # type: ignore[arg-type]
     assert not made.idle
-    made.next_batch()
+    made.next()
     assert made.idle
 
 
@@ -138,11 +140,11 @@ def test_a_supply_that_is_behind_its_source_is_not_idle(clock: Clock) -> None:
     made.resume(None)  # type: ignore[arg-type]
     supply.has_more = True
     clock.now += 6
-    made.next_batch()
+    made.next()
     assert not made.should_stop()
     supply.has_more = False
     clock.now += 5
-    made.next_batch()
+    made.next()
     assert made.idle
 
 

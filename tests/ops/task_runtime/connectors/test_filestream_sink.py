@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from fakes.sinkconsumer import Rebalance, SinkConsumer
+from fakes.sinkconsumer import Attempt, Rebalance, SinkConsumer
 
 
 def records(*values: Any) -> list[SinkRecord]:
@@ -62,16 +62,15 @@ def test_what_is_committed_is_on_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
     consumer = SinkConsumer({0: [b"a", b"b"], 1: [b"c"]}, (0, 1))
     configs = {"file": str(path)}
     errors = RecordErrors(ErrorSettings(), "c", 0)
-    task = WorkerSinkTask(
-        FileStreamSinkTask(), consumer, configs, reading_converters(configs), errors
-    )
-    task.start(1.0)
-    task.iterate(0)
+    task = WorkerSinkTask(FileStreamSinkTask, configs, reading_converters(configs), errors)
+    attempt = Attempt(task, consumer)
+    attempt.start()
+    attempt.round(0)
     consumer.script.append(Rebalance(revoked=[1]))
-    task.iterate(0)
+    attempt.round(0)
     assert consumer.commits == [{1: 1}]
-    task.close()
-    assert (synced, consumer.commits) == ([b"a\nb\nc\n"] * 2, [{1: 1}, {0: 2}])
+    attempt.end()
+    assert (synced, consumer.commits) == ([b"a\nb\nc\n"] * 3, [{1: 1}, {0: 2}])
 
 
 def test_a_file_that_cannot_be_opened_or_written_is_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     EndReason,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from fakes.dataframebroker import Broker
 from hypothesis import given
@@ -51,7 +51,7 @@ def deliver(
 ) -> DataFrameRows:
     supply = DataFrameRows(given_, "c", "t", columns, size, **more)
     ledger = SourceOffsetsLedger("offsets", broker)
-    kernel = ExactlyOnceTask(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    kernel = AttemptLoop(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 
@@ -241,8 +241,8 @@ def test_headers_travel_with_their_records_and_each_has_a_key() -> None:
 
 def supplied(supply: DataFrameRows) -> TransactionBatch:
     supply.resume(Broker())
-    step = supply.next_batch()
-    assert step is not None
+    step = supply.next()
+    assert isinstance(step, TransactionBatch)
     return step
 
 

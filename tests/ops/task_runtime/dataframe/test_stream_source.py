@@ -22,7 +22,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from fakes.dataframebroker import Broker
 from hypothesis import given
@@ -87,7 +87,7 @@ def write(
     columns = COLUMNS if batch.ordered else UNORDERED
     supply = StreamRows(given_, "c", "t", columns, size, batch=batch, task=0)
     ledger = SourceOffsetsLedger("offsets", broker)
-    kernel = ExactlyOnceTask(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
+    kernel = AttemptLoop(lambda: broker, ledger, sleep=lambda seconds: None)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED
     return supply
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -13,7 +14,14 @@ from connectctl.ops.core.errors import TimedOut
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group import member as member_module
-from connectctl.ops.task_runtime.group.consumer import GroupOffsets
+from connectctl.ops.task_runtime.group.consumer import (
+    Assigned,
+    GroupEvent,
+    GroupOffsets,
+    Lost,
+    Polled,
+    Revoked,
+)
 from connectctl.ops.task_runtime.group.consumer_settings import ConsumerSettings
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.group.poll_interval import PollInterval
@@ -61,6 +69,9 @@ class Library:
     def seek(self, place: Any) -> None:
         self.sought.append(place.offset)
 
+    def resume(self, places: Any) -> None:
+        """None is paused any more."""
+
 
 def positions(places: Any, *, earliest: bool) -> dict[TopicPartition, int]:
     """A log that begins at 0 and ends at 9."""
@@ -70,18 +81,6 @@ def positions(places: Any, *, earliest: bool) -> dict[TopicPartition, int]:
 class Given(Message):
     def error(self) -> None:
         return None
-
-
-class Quiet:
-    def assigned(self, partitions: Any, committed: GroupOffsets) -> None:
-        pass
-
-    revoked = lost = assigned
-
-
-class Doubting(Quiet):
-    def revoked(self, partitions: Any) -> None:  # type: ignore[override]
-        raise UnknownOutcome("no answer")
 
 
 class Stable:
@@ -97,6 +96,9 @@ class Stable:
     def __call__(self, partitions: Any) -> GroupOffsets:
         return self.offsets
 
+    def close(self) -> None:
+        """It has no connection."""
+
 
 def joined(committed: int | None) -> tuple[TaskMember, Library]:
     library = Library()
@@ -105,8 +107,9 @@ def joined(committed: int | None) -> tuple[TaskMember, Library]:
     )
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
     stable: Any = Stable(offsets)
-    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable)
-    member.join(Quiet(), 1.0)  # type: ignore[arg-type]
+    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, patience=1.0)
+    member.join()
+    assert member.poll(0, 1) == Assigned([PLACE], {PLACE: GroupOffset(committed or 0)})
     return member, library
 
 
@@ -122,15 +125,22 @@ def test_an_older_attempt_that_gets_no_assignment_ends_as_stale_and_not_when_its
     answers = iter([None, "generation 8 is newer than 7"])
     stable: Any = Stable({})
     older = TaskMember(
-        kafka, ConsumerSettings("g"), ["in"], "id", stable, stale_because=lambda: next(answers)
+        kafka,
+        ConsumerSettings("g"),
+        ["in"],
+        "id",
+        stable,
+        stale_because=lambda: next(answers),
+        patience=600.0,
     )
     with pytest.raises(UnknownOutcome, match="generation 8 is newer than 7"):
-        older.join(Quiet(), 600.0)  # type: ignore[arg-type]
+        older.join()
     assert stable.heard == [("the consumer group g rebalances", False)]
 
 
-def offsets(messages: Sequence[Any]) -> list[int]:
-    return [m.offset() for m in messages]
+def offsets(event: GroupEvent) -> list[int]:
+    assert isinstance(event, Polled)
+    return [m.offset() for m in event.messages]
 
 
 def test_it_begins_at_the_groups_offset_and_else_at_the_beginning() -> None:
@@ -164,7 +174,7 @@ def test_what_was_on_its_way_when_a_later_offset_was_sought_is_not_given() -> No
     assert offsets(member.poll(0, 10)) == [7, 8]
 
 
-@pytest.mark.parametrize(("committed", "start"), [(5, 5), (None, -2)])
+@pytest.mark.parametrize(("committed", "start"), [(5, 5), (None, 0)])
 def test_behind_a_doubt_of_the_producer_it_reads_again_from_what_is_committed(
     committed: int | None, start: int
 ) -> None:
@@ -173,20 +183,48 @@ def test_behind_a_doubt_of_the_producer_it_reads_again_from_what_is_committed(
     assert offsets(member.poll(0, 10)) == [5, 6]
     assert member.rewind()
     assert library.sought == [start]
+    assert member.poll(0, 10) == Assigned((PLACE,), {PLACE: GroupOffset(start)})
     library.next = [5, 6]
     assert offsets(member.poll(0, 10)) == [5, 6]
 
 
+def test_a_revocation_is_an_event_and_the_partitions_are_its_own_until_the_next_poll() -> None:
+    member, library = joined(5)
+    given = [SimpleNamespace(topic="in", partition=0)]
+    library.on_poll = lambda: library.callbacks["on_revoke"](library, given)
+    library.next = [5, 6]
+    assert member.poll(0, 10) == Revoked([PLACE])
+    assert member.assignment == {PLACE}
+    assert member.poll(0, 10) == Polled([])  # nothing of what was on its way
+    assert member.assignment == frozenset()
+
+
+def test_partitions_that_are_lost_are_not_its_own_any_more_when_it_tells_so() -> None:
+    member, library = joined(5)
+    given = [SimpleNamespace(topic="in", partition=0)]
+    library.on_poll = lambda: library.callbacks["on_lost"](library, given)
+    assert member.poll(0, 10) == Lost([PLACE])
+    assert member.assignment == frozenset()
+
+
 def test_behind_a_doubt_in_a_revocation_it_reads_again_what_it_still_has() -> None:
     member, library = joined(5)
-    library.on_poll = lambda: library.callbacks["on_revoke"](
-        library, [SimpleNamespace(topic="in", partition=0)]
-    )
-    vars(member)["_listener"] = Doubting()
-    with pytest.raises(UnknownOutcome, match="no answer"):
-        member.poll(0, 10)
+    given = [SimpleNamespace(topic="in", partition=0)]
+    library.on_poll = lambda: library.callbacks["on_revoke"](library, given)
+    assert member.poll(0, 10) == Revoked([PLACE])
     assert member.rewind()
     assert (member.assignment, library.sought) == (frozenset(), [])
+
+
+def test_a_member_that_is_closed_in_a_revocation_closes_its_consumer() -> None:
+    member, library = joined(5)
+    closed = threading.Event()
+    vars(library)["close"] = closed.set
+    given = [SimpleNamespace(topic="in", partition=0)]
+    library.on_poll = lambda: library.callbacks["on_revoke"](library, given)
+    assert member.poll(0, 10) == Revoked([PLACE])
+    member.close()
+    assert closed.wait(60)
 
 
 def test_behind_a_poll_that_failed_it_is_thrown_away() -> None:
@@ -229,7 +267,8 @@ def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
         if has_joined
         else pytest.raises(TimedOut, match="No assignment received from the group")
     ):
-        member.join(Quiet(), 0.1 if not has_joined else 5)  # type: ignore[arg-type]
+        member.patience = 0.1 if not has_joined else 5
+        member.join()
     assert member.assignment == frozenset()
 
 
@@ -249,9 +288,9 @@ def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_
     member = TaskMember(
         kafka, ConsumerSettings("g"), ["in"], "id", cast(Any, stable), lambda: next(over, True)
     )
-    member.waits_for_topics = endless
+    member.waits_for_topics, member.patience = endless, 0.0
     with nullcontext() if endless else pytest.raises(TimedOut, match=text):
-        member.join(Quiet(), 0.0)  # type: ignore[arg-type]
+        member.join()
     assert stable.heard == [(text, endless)]
 
 

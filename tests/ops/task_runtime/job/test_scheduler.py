@@ -17,7 +17,7 @@ from connectctl.ops.task_runtime.job.scheduler import (
     FinalStatus,
     JobRun,
 )
-from connectctl.ops.task_runtime.task.exactly_once_task import REMEDIES
+from connectctl.ops.task_runtime.task.attempt_loop import REMEDIES
 
 Answer = Sequence[TaskReport] | str
 

@@ -15,8 +15,8 @@ from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport, TimeboxedSource
 from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.job.stall_report import StallReport, waiting
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, EndReason, Event, TaskStats
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.progress import SLOW, TaskProgress
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.numberskernel import FakeHandle, Log, Numbers, kernel
@@ -224,13 +224,11 @@ def test_a_source_that_has_nothing_is_nobody_that_waits() -> None:
     looks: Iterator[bool] = iter([False, False, True, True, True, True])
 
     class Idle(Numbers):
-        ended = False
-
-        def step(self) -> None:
-            return None
+        def next(self) -> Event:
+            return IDLE
 
     log = Log()
-    ExactlyOnceTask.run(kernel(log, stats=counts, stopped=lambda: next(looks)), Idle(0))
+    AttemptLoop.run(kernel(log, stats=counts, stopped=lambda: next(looks)), Idle(0))
     assert counts.progress.waited == 0
 
 

@@ -43,8 +43,8 @@ def polled(
         kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets"
     )
     polling.resume(StoreSnapshot(stored or {}))
-    step = polling.next_batch()
-    assert step is not None
+    step = polling.next()
+    assert isinstance(step, TransactionBatch)
     return polling, step
 
 

@@ -13,7 +13,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import End, Requests
 from connectctl.ops.task_runtime.spi.connector import RetriableError, SourceRecord, SourceRecords
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TransactionBatch
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from fakes.polledsource import ALL, KEY, PARTITION, Broker, Task, boundaries, offset, run, values
 
@@ -300,9 +300,11 @@ def test_a_poll_that_failed_for_now_is_repeated_and_its_task_is_not_idle(
     supply.resume(broker)
     found = []
     for _ in range(4):
-        batch = supply.next_batch()
-        found.append((len(values(batch)) if batch else 0, supply.has_more))
-        if batch:
+        batch = supply.next()
+        if isinstance(batch, TransactionBatch):
+            found.append((len(values(batch)), supply.has_more))
             supply.committed(batch)
+        else:
+            found.append((0, supply.has_more))
     assert found == [(0, True), (0, True), (3, False), (0, True)]
     assert caplog.messages == ["c failed to poll records, and retries: 503 Service Unavailable"] * 2

@@ -13,9 +13,14 @@ from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import RetriableError, SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.at_least_once import FlushBoundaries
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.task_thread import TaskThread
@@ -102,7 +107,7 @@ def run(
         "offsets",
         stats.meter,
     )
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: Committing(broker, committed),  # type: ignore[arg-type,return-value]
         SourceOffsetsLedger("offsets", broker),
         sleep=lambda seconds: None,
@@ -222,12 +227,12 @@ def test_the_lag_is_the_last_that_was_told_while_a_poll_is_under_way() -> None:
         kind, "c", {}, lambda: Boundaries(Boundary.POLL, latency=1e-6), converters(JSON), "offsets"
     )
     supply.resume(Broker())
-    first = supply.next_batch()
-    assert first is not None
+    first = supply.next()
+    assert isinstance(first, TransactionBatch)
     supply.committed(first)
     assert supply.lag == 2
-    supply.next_batch()
-    supply.next_batch()  # the end of what is in hand, while the next poll waits
+    supply.next()
+    supply.next()  # the end of what is in hand, while the next poll waits
     assert supply.lag == 2
     told.set()
     supply.close()
@@ -270,7 +275,7 @@ def test_without_transactions_records_are_visible_once_they_are_sent_and_else_wi
         kind, "c", {}, lambda: FlushBoundaries(1000.0), converters(JSON), "offsets", stats.meter
     )
     ledger = SourceOffsetsLedger("offsets", broker)
-    kernel = ExactlyOnceTask(lambda: Offsets(broker), ledger, stats=stats, visible_when_sent=sent)  # type: ignore[arg-type,return-value]
+    kernel = AttemptLoop(lambda: Offsets(broker), ledger, stats=stats, visible_when_sent=sent)  # type: ignore[arg-type,return-value]
     assert kernel.run(supply).reason is EndReason.ENDED
     assert (found, stats.latency.records, broker.records) == (seen, 4, [0, 1, 2, 3])
 

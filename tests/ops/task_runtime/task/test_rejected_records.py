@@ -21,8 +21,8 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.at_least_once import ALONE, IdempotentProducer
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.batch_limits import BatchSizeLimits
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
@@ -131,7 +131,7 @@ def run(topics: Topics, *polls: Any, **more: Any) -> Any:
     )
     ledger = SourceOffsetsLedger("offsets", topics)
     whole: dict[str, Any] = {"open_producer": topics.handle, "ledger": ledger} | more
-    return ExactlyOnceTask(
+    return AttemptLoop(
         **whole, sleep=lambda seconds: None, send_one_by_one=topics.send_one_by_one
     ).run(supply)
 

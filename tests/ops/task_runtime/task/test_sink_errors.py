@@ -18,7 +18,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_records import RecordReader
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
-from fakes.sinkconsumer import Message, Rebalance, RecordingSink, SinkConsumer, place
+from fakes.sinkconsumer import Attempt, Message, Rebalance, RecordingSink, SinkConsumer, place
 
 JSON = {
     "key.converter": "StringConverter",
@@ -45,6 +45,9 @@ class Letters:
             raise ConnectctlError("dead letter not written")
         self.flushed = len(self.sent)
 
+    def discard(self) -> None:
+        """What is written is kept."""
+
 
 class Setup:
     def __init__(self, configs: Mapping[str, str], values: list[bytes], **on: list[Any]):
@@ -53,15 +56,15 @@ class Setup:
         self.consumer = SinkConsumer({0: values}, (0,))
         self.sink = RecordingSink(on={name: deque(actions) for name, actions in on.items()})
         self.task = WorkerSinkTask(
-            self.sink,
-            self.consumer,
+            lambda: self.sink,
             {},
             reading_converters(JSON),
             self.errors,
             note=self.notes.append,
             now=self.consumer.clock,
         )
-        self.task.start(1.0)
+        self.attempt = Attempt(self.task, self.consumer)
+        self.attempt.start()
 
 
 def test_a_record_is_converted_whole() -> None:
@@ -93,7 +96,7 @@ def test_a_record_is_converted_whole() -> None:
 def test_without_tolerance_a_record_that_cannot_be_read_ends_the_task_by_its_place() -> None:
     at = Setup({}, [b"1", b"{"])
     with pytest.raises(ConnectctlError) as failed:
-        at.task.iterate(1.0)
+        at.attempt.round()
     assert str(failed.value).startswith(
         "Tolerance exceeded in error handler: VALUE_CONVERTER failed for the record of t-0 at "
         "offset 1: Converting byte[] to Kafka Connect data failed: invalid JSON"
@@ -104,10 +107,10 @@ def test_without_tolerance_a_record_that_cannot_be_read_ends_the_task_by_its_pla
 
 def test_a_tolerated_one_is_left_out_and_its_offset_committed_behind_its_dead_letter() -> None:
     at = Setup(TOLERANT, [b"1", b"{", b"2", b"{"])
-    at.task.iterate(1.0)
+    at.attempt.round()
     assert at.sink.batches == [[(0, 0), (0, 2)]]
     assert at.letters.flushed == 0
-    at.task.close()
+    at.attempt.end()
     assert (at.consumer.commits, at.letters.flushed) == ([{0: 4}], 2)
     assert at.letters.sent[0] == ProducerRecord("dead", None, b"{", headers=[], timestamp=None)
     assert (at.task.meter.failures, at.task.meter.skipped, at.task.meter.sent) == (2, 2, 2)
@@ -116,17 +119,18 @@ def test_a_tolerated_one_is_left_out_and_its_offset_committed_behind_its_dead_le
 @pytest.mark.parametrize("how", ["round", "revoked", "close"])
 def test_nothing_is_committed_where_a_dead_letter_is_not_written(how: str) -> None:
     at = Setup(TOLERANT, [b"{"])
-    at.task.iterate(1.0)
+    at.attempt.round()
     at.letters.failing = True
     if how == "revoked":
         at.consumer.script.append(Rebalance(revoked=[0]))
     elif how == "round":
         at.consumer.clock.seconds += 60
-    act = at.task.close if how == "close" else lambda: at.task.iterate(1.0)
+    act = at.attempt.end if how == "close" else at.attempt.round
     with pytest.raises(ConnectctlError, match="dead letter not written"):
         act()
+    at.task.close()
     assert at.consumer.commits == []
-    assert (("close", [0]) in at.sink.calls) is (how != "round")
+    assert at.sink.calls[-2:] == [("close", [0]), ("stop",)]
 
 
 def test_a_dead_letter_has_what_the_record_has_and_where_it_failed() -> None:
@@ -202,12 +206,12 @@ def reports(sink: RecordingSink) -> None:
 
 def test_a_task_reports_a_record_that_it_cannot_handle() -> None:
     at = Setup(TOLERANT | {"errors.log.enable": "true"}, [b"1"], put=[reports])
-    at.task.iterate(1.0)
+    at.attempt.round()
     assert at.lines == [
         "Error encountered in task c-3. Executing stage 'TASK_PUT' with class "
         "'org.apache.kafka.connect.sink.SinkTask'. ValueError: too long"
     ]
-    at.task.close()
+    at.attempt.end()
     assert (len(at.letters.sent), at.letters.flushed, at.consumer.commits) == (1, 1, [{0: 1}])
 
 
@@ -221,7 +225,7 @@ def test_a_report_without_tolerance_ends_a_task_that_ignores_it_too() -> None:
         ConnectctlError,
         match="TASK_PUT failed for the record of t-0 at offset 0: ValueError: too long",
     ):
-        at.task.iterate(1.0)
+        at.attempt.round()
     at.task.close()
     assert at.consumer.commits == []
 

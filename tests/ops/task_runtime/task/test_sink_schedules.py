@@ -21,7 +21,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     UnknownOutcome,
 )
 from depth import deep
-from fakes.sinkconsumer import Clock, Rebalance, SinkConsumer, place
+from fakes.sinkconsumer import Attempt, Clock, Rebalance, SinkConsumer, place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,16 +136,15 @@ class World:
         self.consumer = SinkConsumer(LOG, first, self.clock)
         self.consumer.group = self.group
         self.sink = BufferingSink(self.draw, self.written)
-        self.task = WorkerSinkTask(
-            self.sink,
-            self.consumer,
+        task = WorkerSinkTask(
+            lambda: self.sink,
             {},
             reading_converters({}),
             RecordErrors(ErrorSettings(), "c", 0),
-            commit=self.commit,
             now=self.clock,
         )
-        self.task.start(1.0)
+        self.attempt = Attempt(task, self.consumer, self.commit)
+        self.attempt.start()
 
     def commit(self, offsets: GroupOffsets) -> None:
         assert offsets.keys() <= self.sink.assigned
@@ -176,24 +175,28 @@ class World:
 
     def round(self, event: str) -> None:
         self.happens(event)
+        ended = False
         try:
-            self.task.iterate(1.0, most=3)
-            ended = event == "end"
+            self.attempt.round(most=3)
+            if event == "end":
+                self.attempt.end()
+                ended = True
         except (Crash, UnknownOutcome, Fenced):
             ended = True
         if ended:
-            self.task.close()
+            self.attempt.body.close()
             self.begin(list(LOG)[: self.draw.draw(st.integers(0, len(LOG)))])
 
     def calm_down(self) -> None:
         """Nothing fails any more, and all partitions are the task's."""
         self.consumer.refusals.clear()
         self.sink.calm = True
+        self.attempt.round(most=3)
         self.sink.context.resume(*self.consumer.assignment)
         self.happens("swap")
         for _ in range(30):
-            self.task.iterate(1.0, most=3)
-        self.task.close()
+            self.attempt.round(most=3)
+        self.attempt.end()
 
 
 @settings(max_examples=deep(200, 50), deadline=None)

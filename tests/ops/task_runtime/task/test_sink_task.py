@@ -24,6 +24,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     UnknownOutcome,
 )
 from fakes.sinkconsumer import (
+    Attempt,
     Clock,
     Rebalance,
     RecordingSink,
@@ -31,7 +32,6 @@ from fakes.sinkconsumer import (
     numbers,
     place,
     raising,
-    run_sink,
 )
 
 INTERVAL = 60.0
@@ -55,24 +55,23 @@ class Life:
         self.sink = RecordingSink(on={name: deque(actions) for name, actions in self.on.items()})
         self.errors = RecordErrors(ErrorSettings(), "c", 0)
         self.task = WorkerSinkTask(
-            self.sink,
-            self.consumer,
+            lambda: self.sink,
             {},
             reading_converters({}),
             self.errors,
             interval=INTERVAL,
-            commit=self.commit,
             note=self.notes.append,
             now=self.clock,
         )
+        self.attempt = Attempt(self.task, self.consumer, self.commit)
 
     def start(self) -> Life:
-        self.task.start(1.0)
+        self.attempt.start()
         return self
 
-    def rounds(self, count: int = 1, seconds: float = 1.0) -> Life:
+    def rounds(self, count: int = 1, seconds: float = 1.0, most: int = 500) -> Life:
         for _ in range(count):
-            self.task.iterate(seconds)
+            self.attempt.round(seconds, most)
         return self
 
     def due(self) -> Life:
@@ -90,6 +89,12 @@ class Life:
         return self
 
     def ends(self) -> Life:
+        """The end of its lease."""
+        self.attempt.end()
+        return self
+
+    def closes(self) -> Life:
+        """What comes after a failure."""
         self.task.close()
         return self
 
@@ -138,7 +143,7 @@ def life_crash_in_put() -> Life:
         .rounds()
         .poll_brings(Rebalance(assigned=[2]))
         .fails(ValueError)
-        .ends()
+        .closes()
     )
 
 
@@ -169,7 +174,7 @@ def life_commit_refused_in_a_revocation() -> Life:
 
 
 def life_fenced() -> Life:
-    return Life().start().rounds().poll_brings(Fenced("another attempt")).fails(Fenced).ends()
+    return Life().start().rounds().poll_brings(Fenced("another attempt")).fails(Fenced).closes()
 
 
 def life_thrown_away() -> Life:
@@ -179,12 +184,18 @@ def life_thrown_away() -> Life:
         .rounds()
         .poll_brings(UnknownOutcome("UNKNOWN_MEMBER_ID"))
         .fails(UnknownOutcome)
-        .ends()
+        .closes()
     )
 
 
 BEGIN: list[tuple[Any, ...]] = [("open", [0, 1]), ("put", 6)]
 BOTH = {0: 3, 1: 3}
+END: list[tuple[Any, ...]] = [
+    ("pre_commit", False, BOTH),
+    ("pre_commit", True, BOTH),
+    ("close", [0, 1]),
+    ("stop",),
+]
 LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]]]] = [
     (life_periodic, [*BEGIN, ("pre_commit", False, BOTH)], [BOTH]),
     (life_requested, [*BEGIN, ("pre_commit", False, BOTH)], [BOTH]),
@@ -204,7 +215,7 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
         [BOTH],
     ),
     (life_lost, [*BEGIN, ("close", [0, 1]), ("stop",)], []),
-    (life_shutdown, [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)], [BOTH]),
+    (life_shutdown, [*BEGIN, *END], [BOTH]),
     (
         life_crash_in_put,
         [
@@ -223,9 +234,7 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
             *BEGIN,
             ("pre_commit", False, BOTH),
             ("put", 6),
-            ("pre_commit", True, BOTH),
-            ("close", [0, 1]),
-            ("stop",),
+            *END,
         ],
         [BOTH],
     ),
@@ -236,7 +245,13 @@ LIVES: list[tuple[Callable[[], Life], list[tuple[Any, ...]], list[dict[int, int]
     ),
     (
         life_crash_in_pre_commit_of_the_shutdown,
-        [*BEGIN, ("pre_commit", True, BOTH), ("close", [0, 1]), ("stop",)],
+        [
+            *BEGIN,
+            ("pre_commit", False, BOTH),
+            ("pre_commit", True, {0: 0, 1: 0}),
+            ("close", [0, 1]),
+            ("stop",),
+        ],
         [],
     ),
     (
@@ -331,8 +346,8 @@ def test_a_failed_pre_commit_also_drops_what_waits_to_be_put_again() -> None:
         {"put": [None, raising(RetriableError("busy"))], "pre_commit": [raising(OSError())]},
     )
     life.start()
-    life.task.iterate(1.0, most=2)
-    life.task.iterate(1.0, most=2)
+    life.rounds(most=2)
+    life.rounds(most=2)
     life.due()
     assert life.sink.batches == [[(0, 0), (0, 1)], [(0, 2), (0, 3)]]
     life.rounds()
@@ -411,7 +426,7 @@ def test_a_sink_can_read_on_from_its_own_offsets() -> None:
     life = Life(on={"open": [own]}).start().rounds()
     assert life.sink.batches == [[(0, 1), (0, 2)]]
     later = Life(on={"open": [None, lambda sink: sink.context.offset({place(2): 2})]}).start()
-    later.poll_brings(Rebalance(assigned=[2])).rounds(2)
+    later.rounds().poll_brings(Rebalance(assigned=[2])).rounds()
     assert later.sink.batches == [[(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)], [(2, 2)]]
 
 
@@ -476,7 +491,7 @@ def test_a_poll_waits_no_longer_than_to_the_next_commit() -> None:
 def test_what_open_raises_ends_the_task_which_is_closed() -> None:
     life = Life(on={"open": [raising(ValueError("full"))]})
     with pytest.raises(ValueError, match="full"):
-        run_sink(life.task, lambda: False, 1.0)
+        life.attempt.run(lambda: False)
     assert life.told == [
         ("open", [0, 1]),
         ("pre_commit", True, {0: 0, 1: 0}),
@@ -487,41 +502,65 @@ def test_what_open_raises_ends_the_task_which_is_closed() -> None:
 
 def test_a_run_ends_when_it_is_to_and_reports_the_first_failure() -> None:
     life = Life()
-    run_sink(life.task, lambda: bool(life.sink.batches), 1.0)
+    life.attempt.run(lambda: bool(life.sink.batches))
     assert life.told[-1] == ("stop",)
     assert life.consumer.commits == [BOTH]
     failing = Life(
         on={"put": [raising(ValueError("first"))], "close": [raising(KeyError("second"))]}
     )
     with pytest.raises(ValueError, match="first"):
-        run_sink(failing.task, lambda: False, 1.0)
+        failing.attempt.run(lambda: False)
     assert failing.told[-1] == ("stop",)
 
 
-def test_after_the_end_the_consumer_calls_in_vain() -> None:
-    life = Life().start().rounds().ends()
-    calls = list(life.told)
-    life.consumer.rebalance(Rebalance(revoked=[0], lost=[1]))
-    life.ends()
-    assert life.told == calls
+def test_a_commit_that_a_rebalance_refuses_is_repeated_before_the_end() -> None:
+    life = Life().start().rounds()
+    life.consumer.refusals.append(Rebalancing("rebalance in progress"))
+    life.poll_brings(Rebalance(revoked=[1])).ends()
+    assert life.told[2:] == [
+        ("pre_commit", False, BOTH),
+        ("pre_commit", True, {1: 3}),
+        ("close", [1]),
+        ("pre_commit", False, {0: 3}),
+        ("pre_commit", True, {0: 3}),
+        ("close", [0]),
+        ("stop",),
+    ]
+    assert life.consumer.commits == [{1: 3}, {0: 3}]
+
+
+def test_a_task_is_never_called_during_a_poll() -> None:
+    life = Life().start().poll_brings(Rebalance(revoked=[0], assigned=[2]))
+    poll, polling = life.consumer.poll, [False]
+
+    def polled(seconds: float, most: int) -> Any:
+        polling.append(True)
+        try:
+            return poll(seconds, most)
+        finally:
+            polling.append(False)
+
+    called: list[bool] = []
+    for name in ("open", "put", "pre_commit", "close"):
+        life.sink.on[name] = deque([lambda sink: called.append(polling[-1])] * 9)
+    life.consumer.poll = polled  # type: ignore[method-assign]
+    life.rounds(2).due().ends()
+    assert {call[0] for call in life.told} == {"open", "put", "pre_commit", "close", "stop"}
+    assert called
+    assert not any(called)
 
 
 def test_a_doubt_in_the_commit_of_a_revocation_closes_and_comes_out() -> None:
     life = Life(commit=raising(UnknownOutcome("EndTxn timed out")))
-    life.start().rounds().poll_brings(Rebalance(revoked=[1])).fails(UnknownOutcome).ends()
-    assert life.told[2:] == [
-        ("pre_commit", True, {1: 3}),
-        ("close", [1]),
-        ("close", [0]),
-        ("stop",),
-    ]
+    life.start().rounds().poll_brings(Rebalance(revoked=[1])).fails(UnknownOutcome).closes()
+    assert life.told[2:] == [("pre_commit", True, {1: 3}), ("close", [0, 1]), ("stop",)]
 
 
 @pytest.mark.parametrize("how", ["revoked", "lost"])
 def test_what_close_raises_in_a_rebalance_ends_the_task(how: str) -> None:
     life = Life(on={"close": [raising(ValueError("no"))]}).start().rounds()
     change = Rebalance(revoked=[1]) if how == "revoked" else Rebalance(lost=[1])
-    life.poll_brings(change).fails(ValueError).ends()
+    life.poll_brings(change).fails(ValueError).closes()
     assert life.told[-3:] == [("pre_commit", True, {0: 3}), ("close", [0]), ("stop",)]
     assert life.consumer.commits == ([{1: 3}, {0: 3}] if how == "revoked" else [{0: 3}])
 
@@ -529,7 +568,7 @@ def test_what_close_raises_in_a_rebalance_ends_the_task(how: str) -> None:
 def test_what_close_raises_at_the_end_is_the_failure_of_the_task_which_is_stopped() -> None:
     life = Life(on={"close": [raising(ValueError("no"))]})
     with pytest.raises(ValueError, match="no"):
-        run_sink(life.task, lambda: bool(life.sink.batches), 1.0)
+        life.attempt.run(lambda: bool(life.sink.batches))
     assert (life.told[-1], life.consumer.commits) == (("stop",), [BOTH])
 
 
@@ -557,8 +596,8 @@ def test_a_failed_pre_commit_rewinds_the_partitions_that_are_its_own_then() -> N
 def test_what_fails_to_start_is_stopped_and_has_no_partitions() -> None:
     life = Life(on={"start": [raising(ValueError("no"))]})
     with pytest.raises(ValueError, match="no"):
-        run_sink(life.task, lambda: False, 1.0)
-    assert (life.told, life.consumer.listener) == ([("stop",)], None)
+        life.attempt.run(lambda: False)
+    assert (life.told, life.consumer.joined) == ([("stop",)], False)
 
 
 def test_what_is_counted() -> None:
@@ -608,7 +647,7 @@ def test_pre_commit_has_the_position_of_every_assigned_partition_and_of_all_that
     life.sink.pre_commit = noted  # type: ignore[method-assign]
     life.consumer.group[place(2)] = GroupOffset(0)
     life.start().due().rounds().due().poll_brings(Rebalance(revoked=[1])).rounds().ends()
-    assert given == [{0: 0, 1: 0, 2: 0}, {0: 3, 1: 0, 2: 0}, {1: 0}, {0: 3, 2: 0}]
+    assert given == [{0: 3, 1: 0, 2: 0}, {1: 0}, {0: 3, 2: 0}, {0: 3, 2: 0}]
     assert life.consumer.commits == [{0: 3}]
 
 

@@ -19,7 +19,7 @@ from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Requests
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from fakes.attemptwork import work
@@ -68,7 +68,7 @@ def life(
     supply = PolledSource(
         kind, "c", {}, lambda: Boundaries(Boundary.POLL), converters({}), "offsets"
     )
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: Failing(broker),  # type: ignore[arg-type,return-value]
         SourceOffsetsLedger("offsets", Store()),
         stale_because=lambda: refuse(next(checks)),

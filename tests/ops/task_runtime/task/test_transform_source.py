@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, connector_of
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
@@ -56,10 +56,11 @@ def run(
         Upper, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1
     )
     ledger = GroupLedger(opened, 1.0)
-    task = ExactlyOnceTask(
+    task = AttemptLoop(
         lambda: Producer(kafka),  # type: ignore[arg-type,return-value]
         ledger,
-        stopped=lambda: bool(members) and not source.has_more,
+        # A member that could not join has read nothing, and may have everything to read.
+        stopped=lambda: bool(members) and members[-1].generation >= 0 and not source.has_more,
         sleep=lambda seconds: None,
         patience=1e9,
     )

@@ -89,7 +89,7 @@ def test_an_attempt_that_dies_at_any_call_costs_no_record_and_gives_none_twice(
         except Crash:
             pass
         except (OSError, ConnectctlError):
-            attempt.ends()  # as a run does it, whatever the failure
+            attempt.task.close()  # as a run does it, whatever the failure
         finishes(archive)
 
 

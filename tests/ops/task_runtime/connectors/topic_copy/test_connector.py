@@ -43,9 +43,14 @@ from connectctl.ops.task_runtime.spi.connector import (
 )
 from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings, delivery_settings
 from connectctl.ops.task_runtime.spi.plugins import path_of, task_class
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.spi.validation import validated
-from connectctl.ops.task_runtime.task.exactly_once_task import ExactlyOnceTask
+from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from fakes.snapshots import Snapshots
@@ -562,7 +567,7 @@ def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = Fal
         return len(broker.there) >= done and not source.behind
 
     ledger = SourceOffsetsLedger("offs", broker)
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: broker, ledger, lambda: None, over, 60.0, strict, counts, lambda _: None
     )
     return kernel.run(supply)
@@ -605,7 +610,7 @@ def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_
     supply = copying(source, DeliverySettings(Boundary.INTERVAL, 3600.0, 60_000))
     ledger = SourceOffsetsLedger("offs", broker)
     producer: Any = broker
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
     )
     assert kernel.run(supply).reason is EndReason.STOPPED
@@ -622,7 +627,7 @@ def test_a_transaction_with_a_promised_latency_ends_in_time_or_with_enough_recor
     supply = copying(source, DeliverySettings(Boundary.POLL, 3600.0, 60_000, latency=promise))
     ledger = SourceOffsetsLedger("offs", broker)
     producer: Any = broker
-    kernel = ExactlyOnceTask(
+    kernel = AttemptLoop(
         lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
     )
     assert kernel.run(supply).reason is EndReason.STOPPED
@@ -646,8 +651,8 @@ def test_where_latest_begins_is_committed_before_anything_is_read() -> None:
     source, broker = Source([5, 0], latest=True), Broker()
     supply = copying(source)
     supply.resume(broker)
-    step = supply.next_batch()
-    assert step is not None
+    step = supply.next()
+    assert isinstance(step, TransactionBatch)
     assert (step.size, sorted(step.offsets.values(), key=str)) == (
         0,
         [b'{"offset":-1}', b'{"offset":4}'],
@@ -667,8 +672,8 @@ def test_a_stored_spelling_of_a_source_partition_is_kept() -> None:
     broker.offsets[spelled] = b'{"offset":1}'
     supply = copying(source)
     supply.resume(broker)
-    step = supply.next_batch()
-    assert step is not None
+    step = supply.next()
+    assert isinstance(step, TransactionBatch)
     assert (step.size, dict(step.offsets)) == (2, {spelled: b'{"offset":3}'})
 
 
@@ -721,6 +726,6 @@ def test_a_task_is_made_from_its_configuration() -> None:
     supply = TopicCopy.supply(SourceContext("c", config, delivery_settings({}), "offs", 1.0))
     assert supply is not None
     # Nobody has looked yet: there may be more.
-    assert (supply.ended, supply.lag, supply.has_more) == (False, None, True)
+    assert (supply.lag, supply.has_more) == (None, True)
     assert "queue.buffering.max.kbytes" in supply.producer_properties
     supply.close()

@@ -1,17 +1,20 @@
-"""The loop of a transactional task, which implements exactly-once delivery.
+"""The only loop of a task's attempts, which implements exactly-once delivery: of sources, transforms
+and sinks.
 
-The protocol, modelled on KIP-618's task:
+Each of these is a body, which returns events; the loop handles one after the other, and calls no
+body during a call of it. The protocol, modelled on KIP-618's task:
 
 1. check that this generation of task configurations is the newest; else end as STALE;
 2. initialise a producer of the transactional id: from then on no older instance can commit;
 3. check the generation again, because the initialisation may have taken long;
-4. read the committed offsets after 2 (``ledger``), and start the record source there, unless they
-   lack commits of this task; write to no topic in which a broker has left an older transaction of
-   the task open;
+4. read the committed offsets after 2 (``ledger``), and start the body there, unless they lack
+   commits of this task; write to no topic in which a broker has left an older transaction of the
+   task open. The offsets of a consumer group are those of a member, which waits for pending ones
+   (KIP-447);
 5. per transaction: records and their offsets together, then the commit; continue only after a
    confirmed commit;
 6. end between two transactions. A transaction that is open at the end, or when anything raises, is
-   aborted as its producer is discarded, unless its commit was requested.
+   aborted as its producer is discarded, in one place, unless its commit was requested.
 
 After any unknown outcome the producer is discarded and a new one begins at 1: whether the last
 transaction was committed is read from the topic, never assumed. A fenced task ends, and never
@@ -30,18 +33,21 @@ from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut,
 from connectctl.ops.task_runtime.spi.latency_meter import OpenPolls
 from connectctl.ops.task_runtime.spi.latency_pace import REST
 from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
     EndReason,
+    Event,
+    Read,
     RecordSource,
     TaskResult,
     TaskStats,
     TransactionBatch,
 )
-from connectctl.ops.task_runtime.task.fence_cause import LONGER, explained
 from connectctl.ops.task_runtime.task.rejected_records import RejectedRecord
 from connectctl.ops.task_runtime.task.transactional_producer import (
     Expired,
     Fenced,
     PollIntervalExceeded,
+    Rebalancing,
     TaskProducer,
     UnknownOutcome,
 )
@@ -50,7 +56,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.task.ledger import Ledger
 
 IDLE_PAUSE = REST
-"""Seconds between two polls of a source without records."""
+"""Seconds between two polls without records."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 SUSPENDED = 2
 """A call that took longer than this multiple of ``patience`` was suspended with its process."""
@@ -60,6 +66,10 @@ MOST_EXPIRED = 3
 lasts longer than an outage of brokers may: restarting brokers also make transactions slow.
 """
 
+LONGER = (
+    "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms "
+    "of the brokers)"
+)
 REMEDIES = (
     f"{LONGER}, let it poll fewer records at once, or commit more often "
     "(transaction.boundary=poll, a shorter transaction.boundary.interval.ms)."
@@ -69,7 +79,7 @@ RUN_AGAIN = "Check the brokers, then run it again: it resumes from the committed
 
 
 @dataclass(frozen=True)
-class ExactlyOnceTask:
+class AttemptLoop:
     """The loop of a task, with its context.
 
     ``open_producer`` creates a producer of the task, ``ledger`` has its offsets. ``stale_because``
@@ -105,10 +115,11 @@ class ExactlyOnceTask:
     """
 
     def run(self, source: RecordSource) -> TaskResult:
-        """Write the source's records until it ends, is stopped, or another task takes over.
+        """Write the records of ``source``, or those of a transform or sink, until it ends, is
+        stopped, or another task takes over.
 
-        Raises ``ConnectctlError`` if the user must act, ``TimedOut`` if no transaction was
-        committed within ``patience``.
+        Raises ``ConnectctlError`` if the user must act, ``TimedOut`` if nothing was committed
+        within ``patience``.
         """
         doing = self.stats.progress
         pause = FIRST_PAUSE
@@ -117,7 +128,7 @@ class ExactlyOnceTask:
         while True:
             before = self.stats.transactions
             try:
-                ended = self._run_producer(source)
+                ended = self._attempt(source)
                 if ended is not None:
                     return ended
                 continue
@@ -147,7 +158,7 @@ class ExactlyOnceTask:
                         ) from e
                 if not first and doing.waited > longest:
                     raise TimedOut(
-                        f"No transaction committed for {longest:g} s",
+                        f"Nothing committed for {longest:g} s",
                         why=str(e),
                         next_step=RUN_AGAIN,
                     ) from e
@@ -156,52 +167,46 @@ class ExactlyOnceTask:
             self.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    def _run_producer(self, source: RecordSource) -> TaskResult | None:
+    def _attempt(self, source: RecordSource) -> TaskResult | None:
         """Run with one producer; None if another one is to follow."""
         doing = self.stats.progress
         with doing.asking("read the config topic"):
             why = self.stale_because()
         if why:
             return self._end(EndReason.STALE, why)
-        handle = self.open_producer()
+        producer = self.open_producer()
         try:
             with doing.asking("initialise its producer"):
-                handle.initialise(self.patience)
+                producer.initialise(self.patience)
             self.stats.instances += 1
             self.stats.meter.forget()
             if why := self.stale_because():
                 return self._end(EndReason.STALE, why)
             with doing.asking("read the committed offsets"):
-                self.check_topics(handle, self.ledger.topics)
+                self.check_topics(producer, self.ledger.topics)
                 stored = self.ledger.refresh(self.patience)
             source.resume(stored)
-            return self._loop(handle, source)
+            return self._transactions(producer, source)
         except _BatchTooLarge:
             return None
         finally:
-            handle.discard()
+            producer.discard()
 
-    def _loop(self, producer: TaskProducer, source: RecordSource) -> TaskResult | None:
-        transaction = TaskTransaction(self, producer)
-        self.ledger.open(lambda: transaction.commit_open(source))
+    def _transactions(self, producer: TaskProducer, source: RecordSource) -> TaskResult | None:
+        transaction = TaskTransaction(self, producer, source)
         while True:
-            step = None if self.stopped() else source.next_batch()
-            if step is not None:
-                transaction.add(source, step)
-            elif self.stopped() or source.ended:
-                how = EndReason.ENDED if source.ended else EndReason.STOPPED
-                transaction.commit_open(source)
-                return self._end(how)
-            else:
-                self.stats.progress.recovered()
-                self.sleep(IDLE_PAUSE)
+            stopped = self.stopped()
+            event = END if stopped else source.next()
+            transaction.handle(event)
+            if event is END:
+                return self._end(EndReason.STOPPED if stopped else EndReason.ENDED)
             if transaction.begun:
                 continue
             if (
                 self.strict
                 and not producer.bumps_epoch
-                and step is not None
-                and (step.size or step.offsets)
+                and isinstance(event, TransactionBatch)
+                and (event.size or event.offsets)
             ):
                 return None
             if why := producer.unusable_because():
@@ -229,14 +234,27 @@ class _BatchTooLarge(Exception):
 class TaskTransaction:
     """The open transaction of a task, or the next one; ``size`` is the number of its records."""
 
-    def __init__(self, task: ExactlyOnceTask, producer: TaskProducer):
+    def __init__(self, task: AttemptLoop, producer: TaskProducer, source: RecordSource):
         self._task = task
         self._producer = producer
+        self._source = source
         self.begun = False
         self.size = 0
         self._polls = OpenPolls()
 
-    def add(self, source: RecordSource, batch: TransactionBatch) -> None:
+    def handle(self, event: Event) -> None:
+        """Do what ``event`` of the source means. At the end, what is left is committed."""
+        if isinstance(event, TransactionBatch):
+            self._add(event)
+        elif isinstance(event, Read):
+            self._task.stats.progress.recovered()
+            if not event.fresh:
+                self._task.sleep(IDLE_PAUSE)
+        else:
+            while (batch := self._source.final_batch()) is not None:
+                self._add(batch)
+
+    def _add(self, batch: TransactionBatch) -> None:
         """Add ``batch``, and end the transaction unless ``batch.more``. An empty transaction is not
         begun.
         """
@@ -244,10 +262,11 @@ class TaskTransaction:
             polled = self._task.now() if batch.polled is None else batch.polled
             self._task.check_topics(self._producer, batch.topics)
             self._send(lambda: self._producer.send(batch))
-            self.size += batch.size
-            self._polls.add(polled, batch.size)
+            if batch.read is None:
+                self._polls.add(polled, batch.size)
             if self._task.visible_when_sent:
                 self._record_latency()
+        self.size += batch.size if batch.read is None else batch.read
         if batch.more:
             return
         if batch.abort and self.begun:
@@ -256,14 +275,17 @@ class TaskTransaction:
             self._task.stats.meter.discard(self.size)
             self._close()
         if self.begun or batch.offsets:
-            with self._task.stats.meter.committing():
-                self._commit(batch.offsets)
-        source.committed(batch)
-
-    def commit_open(self, source: RecordSource) -> None:
-        """Commit the open transaction if the source has an end for it."""
-        if step := source.final_batch():
-            self.add(source, step)
+            try:
+                with self._task.stats.meter.committing():
+                    self._commit(batch.offsets)
+            except Rebalancing as e:
+                if batch.refused is None:
+                    raise
+                self._producer.abort(self._task.patience)
+                self._close()
+                batch.refused(e)
+                return
+        self._source.committed(batch)
 
     def _commit(self, offsets: Any) -> None:
         ledger = self._task.ledger
@@ -273,7 +295,7 @@ class TaskTransaction:
             with self._task.stats.progress.asking("commit a transaction"):
                 self._producer.commit(self._task.patience)
         except Fenced as e:
-            raise explained(self._producer, e, self._task.remedies) from e
+            raise self._explained(e) from e
         self._task.stats.progress.recovered()
         self._task.stats.commit(self.size)
         self._record_latency()
@@ -297,4 +319,22 @@ class TaskTransaction:
             with self._task.stats.progress.asking("write its records"):
                 send()
         except Fenced as e:
-            raise explained(self._producer, e, self._task.remedies) from e
+            raise self._explained(e) from e
+
+    def _explained(self, fenced: Fenced) -> Fenced | Expired:
+        """Return the cause of ``fenced``, with remedies if it may be a transaction timeout; the
+        coordinator may not say.
+        """
+        producer = self._producer
+        if not producer.overdue:
+            return fenced
+        slow = (
+            "its transaction was open for longer than transaction.timeout.ms of "
+            f"{producer.timeout_ms / 1000:g} s"
+        )
+        expired = producer.expired()
+        if expired:
+            return Expired(slow)
+        if expired is None:
+            return Fenced(f"{fenced}; {slow}. {self._task.remedies}")
+        return fenced

@@ -84,8 +84,8 @@ def test_strict_keeps_a_producer_whose_transactions_have_an_epoch_each(
 
 def test_an_aborted_step_leaves_its_offsets_and_none_of_its_records() -> None:
     class Aborting(Numbers):
-        def next_batch(self) -> TransactionBatch | None:
-            step = super().next_batch()
+        def batch(self) -> TransactionBatch | None:
+            step = super().batch()
             return (
                 None
                 if step is None
