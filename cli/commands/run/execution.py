@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from connectctl.cli.views import run as run_view
 from connectctl.cli.views.run_status import show_statuses
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.core.journal import RunState
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
 from connectctl.ops.task_runtime.job import status_report
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun, RunAccess, Watch, plan_run
 from connectctl.ops.task_runtime.job.run_clients import run_clients, target_of
@@ -110,12 +112,15 @@ def _execute(session: Session, run: PlannedRun, output: Output) -> None:
 @contextmanager
 def _watching(planned: PlannedRun, metrics_file: MetricsFile | None) -> Iterator[Watch]:
     """Yield the callback of a run: it shows the progress and writes the metrics file."""
+    written = 0.0
     with run_view.progress(planned.job) as report:
 
         def watch(run: JobRun, board: DriverChannel) -> None:
+            nonlocal written
             report(run, board)
-            if metrics_file is not None:
+            if metrics_file is not None and time.monotonic() - written >= HEARTBEAT:
                 metrics_file.follow(run)
+                written = time.monotonic()
 
         yield watch
 

@@ -128,7 +128,7 @@ class JobRunner(JobEnvironment):
                 rounds = Rounds(self, started, board, statuses, self._frame)
                 run = rounds.job_run()
                 try:
-                    with rounds.watching():
+                    with rounds.watching(run):
                         outcome = self.parts(RunTasks, run.run)
                 except ConnectctlError as e:
                     write_final_statuses(statuses, run, str(e))
