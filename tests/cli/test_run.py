@@ -392,7 +392,7 @@ def test_a_status_says_which_running_task_does_not_keep_its_promise(
     if found:
         assert (
             found[0]
-            == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"
+            == "c: latency promise missed: p99 140 ms of task 1 in the last half minute, 100 ms promised"
         )
 
 

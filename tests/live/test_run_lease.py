@@ -85,6 +85,11 @@ class Ticks(Place):
         tasks = self.status()["tasks"]
         return tuple(each["metrics"][WRITTEN] if each["metrics"] else 0 for each in tasks)
 
+    def continues(self) -> None:
+        """Wait until both tasks have written more, by their statuses."""
+        before = self.totals()
+        eventually(lambda: all(map(gt, self.totals(), before)))
+
     def once_each(self) -> None:
         """No number is missing, and none is there twice."""
         numbers = sorted(map(int, self.seen()))
@@ -108,8 +113,7 @@ def test_a_task_that_works_begins_once_and_its_statuses_come_while_it_works(
     with place.running() as process:
         place.sees(10)
         for _ in range(4):  # as many leases of before
-            first = place.totals()
-            eventually(lambda first=first: all(map(gt, place.totals(), first)))
+            place.continues()
         assert all(place.life(n) == ["start"] for n in (0, 1))
         # One fails: that is in the topic while the other works on.
         (tmp_path / "fail").touch()
