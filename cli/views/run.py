@@ -66,14 +66,10 @@ def progress_line(
     seconds: float,
     before: int,
 ) -> tuple[str, int]:
-    """Return the progress of a run, and its records so far: of completed rounds and of the current
-    one.
-    """
-    now = {n: dict(report) for n, report in list(task_reports.items())}
-    records = run.records + sum(int(report["records"]) for report in now.values())
-    done = sum(t.transactions for t in run.totals.values()) + sum(
-        int(s["transactions"]) for s in now.values()
-    )
+    """Return the progress of a run, and its records so far."""
+    now = dict(task_reports)
+    records = run.records
+    done = sum(total.transactions for total in run.totals.values())
     rate = max(0.0, (records - before) / seconds)
     parts = [
         counted(records, "record"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import run as run_view
 from connectctl.cli.views.view import View
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
 from connectctl.ops.task_runtime.job.job_context import SparkJobContext
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
 
@@ -56,10 +58,14 @@ class RunView(View):
         assert isinstance(context, SparkJobContext)
         try:
             with run_view.progress(job) as report:
+                written = 0.0
 
                 def tell(run: JobRun, board: DriverChannel) -> None:
+                    nonlocal written
                     report(run, board)
-                    self._follow(run)
+                    if time.monotonic() - written >= HEARTBEAT:
+                        self._follow(run)
+                        written = time.monotonic()
 
                 context.tell = tell
                 yield _report_error

@@ -10,13 +10,13 @@ from connectctl.cli.views.run import MEASURED, measured, sizes
 from connectctl.ops.core.finding import some_of
 
 STALE = 90.0
-"""Seconds after which a run without a new status may have been killed: it reports after each
-lease.
-"""
+"""Seconds after which a run without a new status may have been killed: it writes one every 30."""
 
 
 def latency_lines(connector: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line for each running task that missed its promised latency in its last lease."""
+    """Yield a line for each running task that missed its promised latency before its last
+    status.
+    """
     for task in connector["tasks"]:
         metrics = task["metrics"] or {}
         p99, promise = (
@@ -26,7 +26,7 @@ def latency_lines(connector: Mapping[str, Any]) -> Iterator[str]:
         if task["state"] == "RUNNING" and p99 is not None and promise is not None and p99 > promise:
             yield (
                 f"{connector['name']}: latency promise missed: p99 {p99:,.0f} ms of task "
-                f"{task['task']} in its last lease, {promise:,.0f} ms promised"
+                f"{task['task']} in the last half minute, {promise:,.0f} ms promised"
             )
 
 

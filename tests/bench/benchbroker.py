@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -267,10 +267,16 @@ class Watch:
 
 @contextmanager
 def running(
-    sandbox: cluster.Sandbox, directory: Path, name: str, config: Mapping[str, str], **job: Any
+    sandbox: cluster.Sandbox,
+    directory: Path,
+    name: str,
+    config: Mapping[str, str],
+    options: Sequence[str] = (),
+    **job: Any,
 ) -> Iterator[subprocess.Popen[str]]:
-    """``connectctl run`` in a process of its own, with ``job.yaml`` in ``directory``. It is killed
-    if it is left before its end; its result is in ``result.json``, what it said in ``run.log``.
+    """``connectctl run`` in a process of its own, with ``job.yaml`` in ``directory`` and more
+    ``options``. It is killed if it is left before its end; its result is in ``result.json``, what
+    it said in ``run.log``.
     """
     path = directory / "job.yaml"
     path.write_text(
@@ -287,6 +293,7 @@ def running(
         "--yes",
         "-o",
         "json",
+        *options,
     ]
     with (directory / "result.json").open("w") as out, (directory / "run.log").open("w") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err, text=True)

@@ -16,8 +16,9 @@ until all partitions are back, is printed, too.
 
 A lease change: the silence of a partition between the last record of one attempt and the first of
 the next one, before the first kill; of each change the partition with the longest. Leases have 30
-s. Not counted is the first change: the second task joins a moment behind the first one, and gets
-its partitions by a rebalance. Changes behind a kill are printed, too.
+s here (``--lease``), and an hour by default. Not counted is the first change: the second task joins
+a moment behind the first one, and gets its partitions by a rebalance. Changes behind a kill are
+printed, too.
 
 At the end all records are there once and in order. Fails where the median behind Spark's retry is 2
 s or more, or that of the lease changes 1 s or more.
@@ -331,7 +332,8 @@ def main() -> None:
         events |= {"spark.eventLog.rolling.enabled": "false", "spark.eventLog.compress": "false"}
         spark = {"master": given.master, "conf": events}
         scene = Scene(bootstrap, source, target)
-        with running(sandbox, home, NAME, config, spark=spark) as run, scene.playing():
+        options = ("--lease", "30")
+        with running(sandbox, home, NAME, config, options, spark=spark) as run, scene.playing():
             until(scene.settled, run)
             until(lambda: max(len(scene.changes(p)) for p in range(PARTITIONS)) > given.leases, run)
             kills = [kill(scene, run, turn) for turn in range(given.kills)]

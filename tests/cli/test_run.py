@@ -318,14 +318,11 @@ def test_what_came_of_a_run_has_its_code_its_schema_and_a_line_for_each_failure(
     assert not any("\n" in line for line in lines)
 
 
-def test_progress_counts_rounds_that_are_over_and_the_one_under_way() -> None:
+def test_progress_has_what_tasks_have_counted_and_what_they_say_of_themselves() -> None:
     result = finished(
-        TaskReport(0, "stopped", records=1000, transactions=10), TaskReport(1, "stopped")
+        TaskReport(0, "running", records=1500, transactions=15), TaskReport(1, "running")
     )
-    heard: dict[int, dict[str, Any]] = {
-        0: {"task": 0, "records": 500, "transactions": 5, "lag": 7},
-        1: {"task": 1, "records": 0, "transactions": 0},
-    }
+    heard: dict[int, dict[str, Any]] = {0: {"task": 0, "lag": 7}, 1: {"task": 1}}
     line, records = run_view.progress_line("c", result.run, heard, 2.0, 1100)
     assert (line, records) == ("c: 1,500 records, 200/s, 15 transactions, 2 tasks, lag 7", 1500)
     heard[1]["waiting"] = {"seconds": 7.0, "what": "commit a transaction", "why": ""}
@@ -394,7 +391,7 @@ def test_a_status_says_which_running_task_does_not_keep_its_promise(
     if found:
         assert (
             found[0]
-            == "c: latency promise missed: p99 140 ms of task 1 in its last lease, 100 ms promised"
+            == "c: latency promise missed: p99 140 ms of task 1 in the last half minute, 100 ms promised"
         )
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from connectctl.ops.task_runtime.job.scheduler import TaskTotals
 from connectctl.ops.task_runtime.job.status_topic import connector_key, task_key, value
+from connectctl.ops.task_runtime.job.task_totals import TaskTotals
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from live.real import (
     FILE_SOURCE,

@@ -79,9 +79,11 @@ def job(
     lease: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", min=1, help="Duration of a Spark task; it reports at the end."
+            metavar="SECONDS",
+            min=1,
+            help="How long a Spark task lasts at most; all are then started anew.",
         ),
-    ] = 30.0,
+    ] = 3600.0,
     patience: Annotated[
         float | None,
         typer.Option(
@@ -96,7 +98,7 @@ def job(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File for metrics of the tasks in Prometheus format, written after each lease.",
+            help="File for metrics of the tasks in Prometheus format, written every second.",
         ),
     ] = None,
     sweep: Annotated[

@@ -1,9 +1,10 @@
 """The connection between a run's driver and its tasks: tasks report their progress, the driver
 stops them.
 
-One TCP connection for each attempt of a task. No guarantee depends on it: a task that cannot
-connect continues until its lease ends. A task whose driver has exited detects it immediately, and
-ends.
+One TCP connection for each attempt of a task, with a heartbeat in both directions. No guarantee
+depends on it. A task whose driver has exited detects it immediately, and ends. A task that hears
+nothing for ``SILENCE`` ends too: its driver is suspended or its host is gone, or it could not
+connect.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import struct
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT = 3.0
 LONGEST_LINE = 4096
+LONGEST_MESSAGE = 1024 * 1024
+"""Bytes of a task's message, with the trace of a failure."""
 LONGEST_QUESTION = 64 * 1024 * 1024
 """Bytes of a request of a task: a hundred thousand source partitions by their names are a tenth of
 that.
@@ -31,12 +36,14 @@ GREETING = 10.0
 """Seconds that a connection has for the token, and a request for its arrival."""
 MOST_STRANGERS, MOST_CONNECTIONS = 64, 4096
 """Connections that have not sent the token yet, and all connections; those beyond are closed."""
-STOP, LEASE_OVER = "stop", "lease-over"
-"""The driver's commands to tasks: end the run, or end because the leases of a round end
-together.
+STOP, LEASE_OVER, ALIVE = "stop", "lease-over", ""
+"""The driver's lines to tasks: end the run, end because the leases of a round end together, or
+go on.
 """
 HEARTBEAT = 1.0
-"""Seconds between two messages of a task."""
+"""Seconds between two messages of a task, and between two lines of the driver."""
+SILENCE = 30.0
+"""Seconds without a line of the driver after which a task ends between two transactions."""
 
 
 @dataclass(frozen=True)
@@ -165,75 +172,132 @@ def driver_address(spark: SparkSession) -> tuple[str, str | None]:
 
 
 class DriverChannel:
-    """The driver's end. ``messages``: the last of each task, by its number; ``stop`` is also sent
-    to later ones.
+    """The driver's end. ``messages``: the last of each task's newest attempt in the current round,
+    by its number, with fields of earlier ones that it lacks. ``stop`` is also sent to later
+    attempts. ``answer`` is sent to an attempt that asks.
     """
 
     def __init__(self, host: str, bind: str | None = None):
         self.messages: dict[int, Mapping[str, Any]] = {}
+        self._notes: list[tuple[int, str]] = []
+        self.answer: Callable[[], Any] = dict
         self._stopping = False
         self._lines: set[socket.socket] = set()
+        self._newest: dict[int, socket.socket] = {}
         self._lock = threading.Lock()
+        self._closed = threading.Event()
         self._listener = SocketListener(host, bind, self._listen)
         self.address = self._listener.address
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    @property
+    def connected(self) -> frozenset[int]:
+        """The tasks whose newest attempt in the current round has a connection."""
+        with self._lock:
+            return frozenset(self._newest)
+
+    def take_lines(self) -> list[tuple[int, str]]:
+        """Return the new messages of tasks for the user, each with its task."""
+        with self._lock:
+            found, self._notes = self._notes, []
+        return found
+
+    def begin_round(self) -> None:
+        """Forget all messages; attempts that are connected by now report nothing any more."""
+        with self._lock:
+            self._newest.clear()
+            self.messages.clear()
 
     def stop(self) -> None:
         """Stop every task between two transactions."""
-        with self._lock:
-            self._stopping = True
-            for line in self._lines:
-                _send_line(line, STOP)
+        self._stopping = True
+        self._send(STOP)
 
     def end_leases(self) -> None:
         """End the leases of the connected tasks, not of those of the next round."""
-        with self._lock:
-            for line in self._lines:
-                _send_line(line, LEASE_OVER)
+        self._send(LEASE_OVER)
 
     def close(self) -> None:
         """Close all connections; tasks that are still connected end."""
+        self._closed.set()
         self._listener.close()
         with self._lock:
             for line in self._lines:
                 with suppress(OSError):
                     line.shutdown(socket.SHUT_RDWR)
 
+    def _beat(self) -> None:
+        while not self._closed.wait(HEARTBEAT):
+            self._send(STOP if self._stopping else ALIVE)
+
+    def _send(self, word: str) -> None:
+        with self._lock:
+            for line in self._lines:
+                _send_now(line, word)
+
     def _listen(self, line: socket.socket) -> None:
+        task, before = None, dict[str, Any]()
         with line.makefile("rb") as words:
             try:
-                with self._lock:
-                    self._lines.add(line)
-                    if self._stopping:
-                        _send_line(line, STOP)
-                while word := words.readline(LONGEST_LINE):
+                while word := words.readline(LONGEST_MESSAGE):
                     message = json.loads(word)
-                    self.messages[int(message["task"])] = message
+                    if "asks" in message:
+                        line.sendall(json.dumps(self.answer()).encode() + b"\n")
+                        continue
+                    with self._lock:
+                        if task is None:
+                            task = int(message["task"])
+                            self._newest[task] = line
+                            self._lines.add(line)
+                            _send_now(line, STOP if self._stopping else ALIVE)
+                        self._notes += [(task, said) for said in message.pop("lines", ())]
+                        before |= message
+                        if self._newest.get(task) is line:
+                            self.messages[task] = dict(before)
             except (OSError, ValueError, KeyError, TypeError):
                 return
             finally:
                 with self._lock:
                     self._lines.discard(line)
+                    if task is not None and self._newest.get(task) is line:
+                        del self._newest[task]
 
 
-def _send_line(line: socket.socket, word: str) -> None:
+def _send_now(line: socket.socket, word: str) -> None:
+    """Send a line if the task reads; it is sent again as long as it holds."""
     with suppress(OSError):
-        line.sendall(word.encode() + b"\n")
+        line.send(word.encode() + b"\n", socket.MSG_DONTWAIT)
 
 
 class TaskChannel:
-    """The task's end; created in the task. Any of its threads may send, and one receives."""
+    """The end of an attempt of ``task``; created in the task. Any of its threads may send, and one
+    receives.
+    """
 
-    def __init__(self, address: DriverAddress):
+    def __init__(self, address: DriverAddress, task: int):
+        self.attempt = uuid.uuid4().hex
         self._stopped = False
         self.lease_over = False
         """Whether the driver has ended the lease, as of the last read of ``stopped``."""
+        self.heard = time.monotonic()
+        """When the driver was heard last, as of the last read of ``stopped``."""
         self._received = b""
         self._lock = threading.Lock()
         self._line: socket.socket | None = None
         with suppress(OSError):
             self._line = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
             self._line.setblocking(True)
-            _send_line(self._line, address.token)
+            # A suspended driver reads nothing, and must not keep the task.
+            self._line.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(CONNECT_TIMEOUT), 0)
+            )
+            self._line.sendall(f"{address.token}\n".encode())
+        self.send({"task": task})
+
+    @property
+    def connected(self) -> bool:
+        """Whether the task could connect."""
+        return self._line is not None
 
     @property
     def stopped(self) -> bool:
@@ -245,6 +309,7 @@ class TaskChannel:
                 break
             except OSError:
                 received = b""
+            self.heard = time.monotonic()
             self._received += received
             words = self._received.split(b"\n")
             self._received = words.pop()
@@ -255,8 +320,8 @@ class TaskChannel:
 
     def send(self, message: Mapping[str, Any]) -> None:
         if self._line is not None:
-            with self._lock:
-                _send_line(self._line, json.dumps(message))
+            with self._lock, suppress(OSError):
+                self._line.sendall(json.dumps(message).encode() + b"\n")
 
     def close(self) -> None:
         if self._line is not None:

@@ -8,13 +8,13 @@ import time
 import traceback
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, SILENCE, TaskChannel
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     group_ledger,
     group_producer,
@@ -27,6 +27,7 @@ from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceCon
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
@@ -45,8 +46,12 @@ if TYPE_CHECKING:
     )
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 
-FAILED = "failed"
+FAILED, RUNNING = "failed", "running"
 LONGEST_TRACE = 20_000
+REPORT = 30.0
+"""Seconds between two statuses of a task, and between two of its messages that have all fields."""
+_IN_ALL_MESSAGES = {"lines", "unwritten", "reached", "assigned", "known"}
+"""Fields of a report that may be long, and are not in each message."""
 _AS_COUNTED = (
     "records",
     "transactions",
@@ -62,19 +67,24 @@ _AS_COUNTED = (
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """When a lease ends: after ``seconds`` or so many ``records``. A task is idle after ``idle``
-    seconds without a record, in this lease and those before; leases end once all tasks are.
+    """When a lease ends: after ``seconds`` or so many ``records``, or after ``silence`` seconds
+    without a line of the driver. A task is idle after ``idle`` seconds without a record, in this
+    lease and those before; leases end once all tasks are. Every ``report`` seconds a message has
+    all fields.
     """
 
     seconds: float
     idle: float | None = None
     records: int | None = None
+    silence: float = SILENCE
+    report: float = REPORT
 
 
 @dataclass(frozen=True)
 class TaskReport:
-    """A task's report of a lease. ``reason`` is an ``EndReason`` or failed; ``idle``: it had no
-    records at the end, which was after ``quiet`` seconds without one.
+    """A task's report of a lease. ``reason`` is an ``EndReason``, failed, or running until the
+    ``attempt`` ends; ``idle``: it had no records at the end, which was after ``quiet`` seconds
+    without one. ``unwritten`` is None if it did not change.
     """
 
     task: int
@@ -93,7 +103,7 @@ class TaskReport:
     meter: Mapping[str, float] = field(default_factory=dict)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     waited: float = 0.0
-    unwritten: Collection[str] = ()
+    unwritten: Collection[str] | None = ()
     unwritten_because: str | None = None
     sink: Mapping[str, float] = field(default_factory=dict)
     """The counters of a sink's meter."""
@@ -104,21 +114,33 @@ class TaskReport:
     assigned: Collection[str] = ()
     known: Collection[str] = ()
     """The partitions assigned to its group member at the end, and at any time."""
+    attempt: str = ""
+    """The attempt of the task; empty for a report of several."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The inverse of ``json``."""
         raw = json.loads(text)
-        raw["reached"] = {
-            which: KnownEnds(each["id"], tuple(each["ends"]))
-            for which, each in raw["reached"].items()
-        }
-        return cls(**raw)
+        return cls(**{**raw, "reached": known_ends(raw["reached"])})
+
+    @classmethod
+    def of_message(cls, message: Mapping[str, Any]) -> Self | None:
+        """Return the report that a task has sent so far; None if it has sent none."""
+        if "reason" not in message:
+            return None
+        raw = {each.name: message[each.name] for each in fields(cls) if each.name in message}
+        ends = known_ends(raw.get("reached", {}))
+        return cls(**{"unwritten": None, **raw, "reached": ends, "lines": ()})
 
     @property
     def json(self) -> str:
         """The report as text, to be sent through Spark."""
         return json.dumps(asdict(self))
+
+    def message(self, *, whole: bool) -> dict[str, Any]:
+        """Return the report for the driver's channel, without its long fields unless ``whole``."""
+        found = asdict(self)
+        return found if whole else {k: v for k, v in found.items() if k not in _IN_ALL_MESSAGES}
 
     def __post_init__(self) -> None:
         # Texts of plugins and their systems. The driver, which has the job's secrets, masks them
@@ -146,6 +168,11 @@ class TaskReport:
         )
 
 
+def known_ends(raw: Mapping[str, Any]) -> dict[str, KnownEnds]:
+    """Return known ends of topics from JSON."""
+    return {which: KnownEnds(each["id"], tuple(each["ends"])) for which, each in raw.items()}
+
+
 class TimeboxedSource:
     """A record source that ends with the lease, and reports to the driver. ``quiet``: for how many
     seconds the task had no record when its last lease ended.
@@ -170,8 +197,10 @@ class TimeboxedSource:
         self._began: float | None = None
         self._lag: int | None = None
         self._over = self._idle_reported = False
-        self._active = self._reported = time.monotonic()
+        self._active = self._reported = self._whole = time.monotonic()
         self._quiet, self._looked = quiet, -math.inf
+        self._worker: Any = None
+        self._sink_before: Mapping[str, Any] = {}
 
     def resume(self, stored: StoredOffsets) -> None:
         quiet, self._quiet = self._quiet, 0.0
@@ -223,7 +252,11 @@ class TimeboxedSource:
         if now - self._reported >= HEARTBEAT:
             self._reported = now
             self.report()
-        late = self._began is not None and now - self._began >= self._limits.seconds
+        stopped = self._channel.stopped
+        late = silent = False
+        if self._began is not None:
+            late = now - self._began >= self._limits.seconds
+            silent = now - max(self._began, self._channel.heard) >= self._limits.silence
         # the round ends after all tasks: until then this one's work is not assigned
         if late and not self._over:
             self._over = True
@@ -233,13 +266,20 @@ class TimeboxedSource:
             self._idle_reported = self.idle
             self._send()
         enough = self._limits.records is not None and self._stats.records >= self._limits.records
-        return late or enough or self._channel.stopped or self._channel.lease_over
+        return late or silent or enough or stopped or self._channel.lease_over
 
     def report(self) -> None:
         self._lag = None
         with suppress(Exception):  # a plugin's error in lag does not end its task
             self._lag = self._source.lag
-        self._send()
+        now = time.monotonic()
+        whole = self._channel.connected and now - self._whole >= self._limits.report
+        if whole:
+            self._whole = now
+            self._stats.observe()
+        self._send(whole=whole)
+        if whole:
+            self._stats.lines.clear()
 
     def heartbeat(self) -> None:
         """Report from another thread that the task waits, if its own thread is in a call that does
@@ -251,17 +291,35 @@ class TimeboxedSource:
         ):
             self._send()
 
-    def _send(self) -> None:
-        counts = self._stats
-        message: dict[str, Any] = {
-            "task": self._task,
-            "records": counts.records,
-            "transactions": counts.transactions,
-            "lag": self._lag,
-        }
-        message |= {"begun": self._began is not None, "over": self._over, "idle": self.idle}
+    @property
+    def _sink(self) -> dict[str, Any]:
+        """The counters of a sink, with those of its current attempt."""
+        if (worker := getattr(self._source, "worker", None)) is None:
+            return asdict(self._stats.sink)
+        if worker is not self._worker:
+            self._worker, self._sink_before = worker, asdict(self._stats.sink)
+        found = SinkMeter()
+        found.add(self._sink_before)
+        found.add(vars(worker.meter))
+        return asdict(found)
+
+    def _send(self, *, whole: bool = False) -> None:
+        report = TaskReport.of(
+            self._task,
+            RUNNING,
+            self._stats,
+            idle=self.idle,
+            quiet=self.quiet,
+            attempt=self._channel.attempt,
+        )
         self._channel.send(
-            message if (waits := counts.progress.message) is None else {**message, "waiting": waits}
+            {
+                **replace(report, sink=self._sink).message(whole=whole),
+                "lag": self._lag,
+                "begun": self._began is not None,
+                "over": self._over,
+                "waiting": self._stats.progress.message,
+            }
         )
 
 
@@ -279,22 +337,25 @@ def run(
     """
     promise = LatencyMeter(promise=spec.delivery.latency)
     counts = TaskStats(progress=TaskProgress(spec.waited.get(task, 0.0)), latency=promise)
-    line = TaskChannel(address)
-    try:
-        ended, leased = _run(
-            spec, shared or SharedClients(spec), task, config, limits, line, counts
-        )
-        found = {"detail": ended.detail, "idle": leased.idle, "quiet": leased.quiet}
-        return TaskReport.of(task, ended.reason.value, counts, **found)
-    except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
-        if line.stopped:  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
-            return TaskReport.of(
-                task, EndReason.STOPPED.value, counts, detail=f"{type(e).__name__}: {e}"
-            )
-        detail, trace = failure_texts(e)
-        return TaskReport.of(task, FAILED, counts, detail=detail, trace=trace)
-    finally:
-        line.close()
+    with closing(TaskChannel(address, task)) as line:
+        reason, found = FAILED, dict[str, Any]()
+        try:
+            near = shared or SharedClients(spec)
+            ended, leased = _run(spec, near, task, config, limits, line, counts)
+            reason, found = ended.reason.value, {"detail": ended.detail}
+            found |= {"idle": leased.idle, "quiet": leased.quiet}
+        except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
+            detail, trace = failure_texts(e)
+            found = {"detail": detail, "trace": trace}
+            if (
+                line.stopped
+            ):  # one that fails when it is to stop anyway is not FAILED (``WorkerTask``)
+                reason, found = EndReason.STOPPED.value, {"detail": f"{type(e).__name__}: {e}"}
+        report = TaskReport.of(task, reason, counts, attempt=line.attempt, **found)
+        # The driver acts at once, and not when all tasks of the round have ended.
+        last = {"lag": None, "begun": True, "over": True, "waiting": None}
+        line.send(report.message(whole=False) | last)
+    return report
 
 
 def failure_texts(error: Exception) -> tuple[str, str]:

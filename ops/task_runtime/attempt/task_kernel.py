@@ -80,22 +80,33 @@ def task_kernel(
 def source_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats
 ) -> Iterator[SourceOffsetsLedger]:
-    """Yield the source offsets of a task, and then store in ``stats`` how far they reach."""
-    behind = None
+    """Yield the source offsets of a task, and store in ``stats`` how far they reach."""
+    behind, left = None, list[bytes]()
     if spec.global_offsets:
         stats.unwritten = spec.unwritten.get(task, ())
         left = [key.encode(*_TEXT) for key in stats.unwritten]
         behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience, left)
     view = shared.view()
     ledger = SourceOffsetsLedger(spec.offsets, view, behind)
-    try:
-        yield ledger
-    finally:
+    seen = frozenset(left)
+
+    def observe(*, closed: bool = False) -> None:
+        nonlocal seen
         # A later attempt, on any machine, must not read less.
         stats.reached = {
             w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()
         }
         if behind is not None:
-            behind.close()
-            stats.unwritten = sorted(key.decode(*_TEXT) for key in behind.unwritten)
+            before, seen = seen, behind.unwritten
+            # Those in flight will most likely arrive, unless they did not since the last time.
+            late = seen if closed or behind.problem else seen & before
+            stats.unwritten = sorted(key.decode(*_TEXT) for key in late)
             stats.unwritten_because, stats.meter.global_failures = behind.problem, behind.failures
+
+    stats.observe = observe
+    try:
+        yield ledger
+    finally:
+        if behind is not None:
+            behind.close()
+        observe(closed=True)

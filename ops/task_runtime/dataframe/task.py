@@ -177,7 +177,7 @@ def _run(
     stopped: Callable[[], bool] = bool
     with ExitStack() as closing:
         if address is not None:
-            line = TaskChannel(address)
+            line = TaskChannel(address, task)
             closing.callback(line.close)
             leased = TimeboxedSource(rows, task, counts, terms, line)
             closing.callback(leased.report)

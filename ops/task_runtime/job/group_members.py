@@ -6,7 +6,7 @@ So the driver removes those of tasks that are over, by their ``group.instance.id
 driver that was killed are the next one's to remove. A member that was killed between the two halves
 of a cooperative rebalance leaves partitions that nobody has: whoever takes its place gets what it
 had in the first half, and nobody asks for the second (KIP-345 with KIP-429). So the driver looks
-before each round of leases, when none of its members is at work.
+before each round of leases, when none of its members is at work, and now and then in between.
 """
 
 from __future__ import annotations
@@ -101,12 +101,13 @@ class TaskMembers:
         foreign = [m for m in members if m.instance_id is None or not self._is_ours(m.instance_id)]
         return [f"{m.instance_id or m.client_id} on {m.client_host.lstrip('/')}" for m in foreign]
 
-    def settle(self, active: Collection[int]) -> None:
-        """Before a round of the tasks ``active``: take out the members of all other tasks, and all
-        of them where the group is at rest and has partitions that no member has.
+    def settle(self, active: Collection[int], *, at_work: bool = False) -> bool:
+        """Take out the members of all tasks that are not ``active``. Return True if the group is at
+        rest and has partitions that no member has: then take out all, unless they are ``at_work``.
         """
+        incomplete = False
         if self.reads.consumer.dynamic:
-            return
+            return incomplete
         with self._noted(), self._coordinator() as coordinator:
             described = coordinator.describe()
             members = () if described is None else described.members
@@ -116,14 +117,14 @@ class TaskMembers:
                 if m.instance_id is not None and self._is_ours(m.instance_id)
             }
             over = ours - {task_id(self.group, self.connector, n) for n in active}
-            if (
+            incomplete = (
                 described is not None
                 and is_stable(described.state)
-                and ours
+                and bool(ours)
                 and self._unassigned(members)
-            ):
-                over = ours
-            self._remove(coordinator, over)
+            )
+            self._remove(coordinator, ours if incomplete and not at_work else over)
+        return incomplete
 
     def _is_ours(self, instance_id: str) -> bool:
         return (

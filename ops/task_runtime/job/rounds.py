@@ -1,30 +1,41 @@
-"""The rounds of a run's tasks, with all that the driver looks at and tells between and while they
-last.
+"""The rounds of a run's tasks, with all that the driver looks at and tells while they last, and in
+between.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.finding import counted
+from connectctl.ops.task_runtime.attempt.control_channel import SILENCE
 from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
+from connectctl.ops.task_runtime.attempt.task_attempt import REPORT
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job import status_topic as words
+from connectctl.ops.task_runtime.job.early_ends import EarlyEnds
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.group_members import LeaseGap
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
 from connectctl.ops.task_runtime.job.scheduler import JobRun
-from connectctl.ops.task_runtime.job.spark_round import SparkRound
+from connectctl.ops.task_runtime.job.spark_round import (
+    SparkRound,
+    connected_shares,
+    is_dynamic,
+    room,
+)
 from connectctl.ops.task_runtime.job.stale_run import RegainTasks, TakenOver, replace_tasks
 from connectctl.ops.task_runtime.job.stall_report import StallReport
 from connectctl.ops.task_runtime.job.task_changes import TaskChanges
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
 from connectctl.ops.task_runtime.task.offset_store import current_ends
+from connectctl.ops.task_runtime.task.progress import heartbeat
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import KnownEnds
@@ -76,12 +87,23 @@ class Rounds:
         self._work = self._spec()
         self._gap = LeaseGap(ready.subscription, run.note)
         self._executors = executor_monitor(run.spark, run.note)
+        self._early = EarlyEnds(lambda: room(run.spark), self._stale_because, run.members)
+        self._round_now: SparkRound | None = None
+        self._narrow: int | None = None
+        """How many Spark tasks ran at once where Spark cannot tell before."""
+        self._failed: list[int] = []
+        self._written = time.monotonic()
         self._stalled = StallReport(ready.name, longest, run.scene.target.silent, run.note)
         self._invisibility_reported = False
 
-    def watching(self) -> AbstractContextManager[None]:
-        """Look for changed tasks while this lasts."""
-        return self._changes.watching(lambda: self._tasks)
+    @contextmanager
+    def watching(self, job: JobRun) -> Iterator[None]:
+        """Look for changed tasks, at their generation and at their group while this lasts."""
+        with (
+            self._changes.watching(lambda: self._tasks),
+            heartbeat(lambda: self._early.look(job.active), REPORT),
+        ):
+            yield
 
     def job_run(self) -> JobRun:
         """The run of them, ready to begin; its statuses are written."""
@@ -96,7 +118,7 @@ class Rounds:
             stop_now=lambda: run.signals.count > 1,
             no_executors=lambda: self._executors.none_left,
             on_progress=self._progress,
-            on_round_end=self._write_statuses,
+            on_round_end=self._round_end,
             regain=self._regained,
             changed=self._replaced,
             note=run.note,
@@ -104,8 +126,10 @@ class Rounds:
             # The rows of a frame come in one go: a lease that ended before would have Spark read
             # them all again.
             seconds=run.lease if self._frame is None else math.inf,
+            silence=SILENCE if self._frame is None else math.inf,
             reached=run.retries("list the end offsets of the offsets topics", self._reached),
         )
+        self._board.answer = lambda: {which: asdict(ends) for which, ends in job.reached.items()}
         self._statuses.drop_other_tasks(len(started.tasks))
         self._write_statuses(job)
         return job
@@ -136,6 +160,7 @@ class Rounds:
         self, job: JobRun, tasks: Mapping[int, Mapping[str, str]], limits: TaskLimits
     ) -> Lease:
         run, address = self._run, self._board.address
+        self._board.begin_round()
         work = replace(
             self._work,
             generation=self._generation,
@@ -148,31 +173,64 @@ class Rounds:
             run.members.settle(tasks)
         if self._frame is not None:
             return self._frame.round(work, len(self._tasks), tasks, limits, address)
-        return SparkRound(run.spark, work, tasks, limits, address)
+        self._early.begin(tasks)
+        self._round_now = SparkRound(run.spark, work, tasks, limits, address, most=self._narrow)
+        self._narrow = None
+        return self._round_now
+
+    def _round_end(self, job: JobRun) -> None:
+        self._write_statuses(job)
+        self._statuses.flush()
+        self._gap.begin()
 
     def _write_statuses(self, job: JobRun) -> None:
-        """The statuses behind a round."""
+        self._written = time.monotonic()
+        job.measure_latency()
         failure = self._started.failure
         self._statuses.connector(words.FAILED if failure else words.RUNNING, failure)
         for number in job.tasks:
             total = job.totals[number]
             self._statuses.task(number, total.state, total.trace, metrics(total))
-        self._statuses.flush()
-        self._board.messages.clear()
-        self._gap.begin()
 
     def _progress(self, job: JobRun) -> None:
         """Look at what tasks tell, a few times a second."""
         run, board = self._run, self._board
         self._executors.check()
-        self._stalled.update(dict(board.messages), job.active)
+        messages = dict(board.messages)
+        job.observe(messages)
+        for task, line in board.take_lines():
+            run.note(f"task {task}: {line}")
+        self._stalled.update(messages, job.active)
         self._tell_unseen()
-        self._gap.look(bool(board.messages))
-        if run.ready.subscription is not None and job.has_enough(list(board.messages.values())):
+        self._gap.look(bool(messages))
+        if self._frame is None and job.has_enough:
             board.stop()  # another task may wait for one that has ended to leave the consumer group
-        if job.leases_end(dict(board.messages), replaced=self._changes.found):
+        early, lost = self._changes.found, self._lost(job)
+        if self._round_now is not None:
+            early |= self._early.found(self._round_now.width)
+        if job.leases_end(messages, early=early, lost=lost):
             board.end_leases()
+        failed = [n for n, total in job.totals.items() if total.failure]
+        if failed != self._failed or time.monotonic() - self._written >= REPORT:
+            self._failed = failed
+            self._write_statuses(job)
         run.tell(job, board)
+
+    def _stale_because(self) -> str | None:
+        run = self._run
+        return GenerationCheck(run.scene.kafka, self._generation, run.timeout).stale_because()
+
+    def _lost(self, job: JobRun) -> list[int]:
+        """Return the tasks that run nowhere. Where Spark requests executors as they are needed, the
+        next round has no more Spark tasks than were there.
+        """
+        if (now := self._round_now) is None:
+            return []
+        connected = self._board.connected
+        lost = self._early.lost(job.active, connected)
+        if lost and self._narrow is None and is_dynamic(self._run.spark):
+            self._narrow = max(1, connected_shares(now.tasks, now.width, connected))
+        return lost
 
     def _tell_unseen(self) -> None:
         """Say once that others cannot see this run."""

@@ -24,8 +24,8 @@ WORKERS_CONFIG = "the configuration on the workers"
 """The name in ``made_from`` of the configuration that a job takes from its connector on the
 workers.
 """
-LEASE = 30.0
-"""Seconds that a Spark task of a run lasts, where nothing else is asked for."""
+LEASE = 3600.0
+"""Seconds that a Spark task of a run lasts at most, where nothing else is asked for."""
 
 
 @dataclass(frozen=True)

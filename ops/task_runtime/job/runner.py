@@ -134,7 +134,7 @@ class JobRunner(JobEnvironment):
         run = rounds.job_run()
         try:
             try:
-                with rounds.watching():
+                with rounds.watching(run):
                     outcome = run.run()
             except ConnectctlError as e:
                 write_final_statuses(statuses, run, str(e))

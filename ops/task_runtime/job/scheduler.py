@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds, furthest
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits, TaskReport
+from connectctl.ops.task_runtime.attempt.control_channel import SILENCE
+from connectctl.ops.task_runtime.attempt.task_attempt import REPORT, TaskLimits, TaskReport
 from connectctl.ops.task_runtime.job.run_request import LEASE
+from connectctl.ops.task_runtime.job.task_totals import LeaseTotals, TaskTotals
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
-from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.attempt_loop import LONGER
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
@@ -28,14 +28,6 @@ MAX_LOST_ROUNDS = 5
 MAX_FENCED_ROUNDS = 5
 """Rounds in which a task may be fenced one after the other without a record of its own: then
 somebody else has it.
-"""
-MAX_SLOW_ROUNDS = 3
-"""Rounds one after the other in which a task, without a record, does not poll for as long as its
-group lets it.
-"""
-MAX_TIMED_OUT_ROUNDS = 2
-"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one
-would be as slow.
 """
 UNASSIGNED_FOR = 60.0
 """Seconds that idle tasks wait for partitions which none of them has: longer than a session
@@ -67,77 +59,9 @@ class Lease(Protocol):
 
 
 @dataclass
-class TaskTotals:
-    """What a task did in all rounds so far. ``failure`` and ``trace`` say why it is no longer run,
-    ``stop_failure`` is what it raised while stopping.
-    """
-
-    records: int = 0
-    transactions: int = 0
-    aborted: int = 0
-    instances: int = 0
-    smallest: int | None = None
-    largest: int = 0
-    doubts: int = 0
-    fenced: int = 0
-    state: str = "RUNNING"
-    failure: str | None = None
-    trace: str | None = None
-    idle: bool = False
-    quiet: float = 0.0
-    fenced_in_a_row: int = 0
-    slow_in_a_row: int = 0
-    last: str | None = None
-    stop_failure: str | None = None
-    waited: float = 0.0
-    unwritten: Collection[str] = ()
-    unwritten_because: str | None = None
-    meter: TaskMeter = field(default_factory=TaskMeter)
-    sink: SinkMeter | None = None
-    latency: LatencyMeter = field(default_factory=LatencyMeter)
-    last_latency: LatencyMeter = field(default_factory=LatencyMeter)
-    """That of its last lease."""
-
-    @property
-    def end(self) -> str:
-        """How its last lease ended, in capitals as states are; UNASSIGNED where it had none."""
-        if self.failure is not None:
-            return "FAILED"
-        return self.last.upper() if self.last else "UNASSIGNED"
-
-    def add(self, report: TaskReport) -> None:
-        self.records += report.records
-        self.transactions += report.transactions
-        self.aborted += report.aborted
-        self.instances += report.instances
-        self.doubts += report.doubts
-        self.largest = max(self.largest, report.largest)
-        if report.smallest is not None:
-            self.smallest = min(report.smallest, self.smallest or report.smallest)
-        self.idle, self.quiet = report.idle, report.quiet
-        self.meter.add(report.meter)
-        self.latency.add(report.latency)
-        self.last_latency = LatencyMeter()
-        self.last_latency.add(report.latency)
-        if self.sink is not None:
-            self.sink.add(report.sink)
-        self.last, self.waited = report.reason, report.waited
-        self.unwritten, self.unwritten_because = report.unwritten, report.unwritten_because
-        self.stop_failure = report.detail if report.reason == EndReason.STOPPED else None
-        fenced = report.reason == EndReason.FENCED
-        self.fenced += fenced
-        self.fenced_in_a_row = self.fenced_in_a_row + 1 if fenced and not report.records else 0
-        slow = report.reason == EndReason.SLOW
-        self.slow_in_a_row = self.slow_in_a_row + 1 if slow and not report.records else 0
-        outlived = self.fenced_in_a_row >= MAX_TIMED_OUT_ROUNDS and LONGER in str(report.detail)
-        outlived |= self.slow_in_a_row >= MAX_SLOW_ROUNDS
-        if report.reason == FAILED or outlived:
-            self.state, self.failure, self.trace = "FAILED", report.detail, report.trace
-
-
-@dataclass
 class JobRun:
-    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them;
+    """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them, which lasts
+    for ``seconds`` at most; tasks end where they do not hear the driver for ``silence`` seconds.
     ``stop_requested`` says whether the run is to end, ``overtaken`` that it ends because another
     run took the tasks over.
 
@@ -146,7 +70,8 @@ class JobRun:
     are another's; None where they continue. ``on_progress`` is called during a round,
     ``on_round_end`` after it; ``note`` gets lines for people. ``no_executors`` says that no
     executor is there to run tasks: then no end of a round is waited for. ``lost_rounds`` counts
-    rounds that Spark lost. Totals have a sink's meter where it ``is_sink``.
+    rounds that Spark lost. Totals have a sink's meter where it ``is_sink``, and are those of the
+    tasks' last messages.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
@@ -163,6 +88,7 @@ class JobRun:
     changed: Callable[[], Mapping[int, Mapping[str, str]] | str | None] = lambda: None
     note: Callable[[str], None] = lambda line: None
     seconds: float = LEASE
+    silence: float = SILENCE
     is_sink: bool = False
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -178,25 +104,26 @@ class JobRun:
         self.totals = {
             n: TaskTotals(sink=SinkMeter() if self.is_sink else None) for n in self.tasks
         }
-        self._began = self.now()
+        self._began = self._measured = self.now()
+        self._latency: dict[int, LatencyMeter] = {}
+        self._leases: dict[int, LeaseTotals] = {}
+        self._observed: dict[int, Mapping[str, Any]] = {}
         self._known: set[str] = set()
         self._unassigned_since: float | None = None
 
     @property
     def waited(self) -> dict[int, float]:
-        """For how many seconds tasks got no further when their last lease ended."""
+        """For how many seconds tasks got no further."""
         return {n: total.waited for n, total in self.totals.items() if total.waited}
 
     @property
     def quiet(self) -> dict[int, float]:
-        """For how many seconds tasks had no record when their last lease ended."""
+        """For how many seconds tasks had no record."""
         return {n: total.quiet for n, total in self.totals.items() if total.quiet}
 
     @property
     def unwritten(self) -> dict[int, Collection[str]]:
-        """The keys of offsets that tasks could not write to the global offsets topic when their
-        last lease ended.
-        """
+        """The keys of offsets that tasks could not write to the global offsets topic."""
         return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
 
     @property
@@ -207,41 +134,68 @@ class JobRun:
 
     @property
     def records(self) -> int:
-        """How many records were committed in rounds that are over."""
+        """How many records were committed."""
         return sum(total.records for total in self.totals.values())
 
     @property
     def latency(self) -> LatencyMeter:
-        """What was measured of all tasks in rounds that are over."""
+        """What was measured of all tasks."""
         found = LatencyMeter()
         for total in self.totals.values():
             found.add(asdict(total.latency))
         return found
 
-    def has_enough(self, messages: Iterable[Mapping[str, Any]]) -> bool:
-        """Whether the tasks have committed all records that are asked for, by what they say of the
-        round that is on.
-        """
-        so_far = self.records + sum(each.get("records", 0) for each in messages)
-        return self.until.records is not None and so_far >= self.until.records
+    @property
+    def has_enough(self) -> bool:
+        """Whether the tasks have committed all records that are asked for."""
+        return self.until.records is not None and self.records >= self.until.records
+
+    def observe(self, messages: Mapping[int, Mapping[str, Any]]) -> None:
+        """Count what running tasks report in their last ``messages``."""
+        for number, message in messages.items():
+            if number not in self._leases or message is self._observed.get(number):
+                continue
+            self._observed[number] = message
+            if (report := TaskReport.of_message(message)) is not None:
+                self._count(number, self._leases[number].update(report))
+                self.reached = furthest(self.reached, report.reached)
+
+    def _count(self, number: int, total: TaskTotals) -> None:
+        total.last_latency = self.totals[number].last_latency
+        self.totals[number] = total
+
+    def measure_latency(self) -> None:
+        """Determine the latency since the last time; a moment has none."""
+        first = not self._latency
+        if not first and self.now() - self._measured < min(self.seconds, REPORT):
+            return
+        self._measured = self.now()
+        for number, total in self.totals.items():
+            total.last_latency = total.latency.since(self._latency.get(number, LatencyMeter()))
+            if total.latency.counts:
+                self._latency[number] = LatencyMeter()
+                self._latency[number].add(asdict(total.latency))
 
     def leases_end(
-        self, messages: Mapping[int, Mapping[str, Any]], *, replaced: bool = False
+        self,
+        messages: Mapping[int, Mapping[str, Any]],
+        *,
+        early: bool = False,
+        lost: Collection[int] = (),
     ) -> bool:
-        """Whether a task's lease is over, all are idle, or tasks are to be ``replaced``, and all
-        others have begun theirs, by what they say of the round that is on. A task that has not
-        begun is not cut short: to begin may take it longer than a lease.
+        """Whether a task's lease is over, all are idle, tasks are ``lost``, or leases are to end
+        ``early``, and all others have begun theirs, by what they say of the round that is on. A
+        task that has not begun is not cut short: to begin may take it longer than a lease.
         """
-        reported = [messages.get(number, {}) for number in self.active]
+        reported = [messages.get(number, {}) for number in self.active if number not in lost]
         idle = self.until.idle is not None and all(each.get("idle") for each in reported)
-        over = replaced or idle or any(each.get("over") for each in reported)
+        over = early or idle or bool(lost) or any(each.get("over") for each in reported)
         return over and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
         """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
-        active = dict(self.tasks)
         lost = 0
-        while active:
+        while self.active:
             terms = self._limits()
             if terms is None:
                 return self._outcome(FinalStatus.ENDED)
@@ -251,11 +205,11 @@ class JobRun:
                 if isinstance(replaced, str):
                     self.reason = replaced
                     return self._outcome(FinalStatus.TAKEN)
-                active = self._replace(replaced)
+                self._replace(replaced)
             before = self.records
-            round_ = self._round(active, terms)
+            round_ = self._round(terms)
             if round_.lost is not None:
-                lost += 1
+                lost = 1 if self.records > before else lost + 1
                 self.lost_rounds += 1
                 if self.stop_requested():
                     return self._outcome(FinalStatus.STOPPED)
@@ -269,12 +223,12 @@ class JobRun:
                     )
                 self.sleep(PAUSE)
                 continue
-            if ended := self._add_reports(round_.reports, active):
+            if ended := self._add_reports(round_.reports):
                 return self._outcome(ended)
             lost = 0 if self.records > before else lost
         return self._outcome(FinalStatus.ENDED)
 
-    def _replace(self, tasks: Mapping[int, Mapping[str, str]]) -> dict[int, Mapping[str, str]]:
+    def _replace(self, tasks: Mapping[int, Mapping[str, str]]) -> None:
         """Continue with ``tasks``, all of which run, as those of a new generation do; the totals
         stay.
         """
@@ -292,10 +246,10 @@ class JobRun:
         if unwritten:
             first = self.totals[min(tasks)]
             first.unwritten = {*first.unwritten, *unwritten}
-        return dict(tasks)
 
-    def _round(self, active: Mapping[int, Mapping[str, str]], terms: TaskLimits) -> Lease:
-        round_ = self.lease(active, terms)
+    def _round(self, terms: TaskLimits) -> Lease:
+        self._leases = {n: LeaseTotals(self.totals[n]) for n in self.active}
+        round_ = self.lease({n: self.tasks[n] for n in self.active}, terms)
         round_.start()
         stopped = cancelled = False
         while not round_.wait(POLL):
@@ -311,20 +265,15 @@ class JobRun:
             self.on_progress(self)
         return round_
 
-    def _add_reports(
-        self, reports: list[TaskReport], active: dict[int, Mapping[str, str]]
-    ) -> FinalStatus | None:
+    def _add_reports(self, reports: list[TaskReport]) -> FinalStatus | None:
         for report in reports:
-            total = self.totals[report.task]
-            total.add(report)
+            self._count(report.task, self._leases[report.task].end(report))
             self.reached = furthest(self.reached, report.reached)
             self._known.update(report.known)
             for line in report.lines:
                 self.note(f"task {report.task}: {line}")
             if report.reason == EndReason.SLOW:
                 self.note(f"warning: task {report.task}: {report.detail}")
-            if report.reason == EndReason.ENDED or total.failure is not None:
-                del active[report.task]
             if report.reason == EndReason.STALE:
                 self.reason = report.detail
         self.on_round_end(self)
@@ -342,6 +291,7 @@ class JobRun:
                     "transactional id"
                 )
                 return FinalStatus.TAKEN
+        active = self.active
         if active and any(r.reason == EndReason.FENCED for r in reports):
             self.sleep(PAUSE)
         if active and self.until.idle is not None and all(self.totals[n].idle for n in active):
@@ -387,7 +337,9 @@ class JobRun:
             records = self.until.records - self.records
         if seconds <= 0 or (records is not None and records <= 0):
             return None
-        return TaskLimits(seconds, self.until.idle, records)
+        return TaskLimits(
+            seconds, self.until.idle, records, self.silence, min(REPORT, self.seconds)
+        )
 
     def _outcome(self, ended: FinalStatus) -> FinalStatus:
         if ended is FinalStatus.STOPPED and (why := self.overtaken()):

@@ -16,21 +16,24 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
+from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt import task_attempt
+from connectctl.ops.task_runtime.attempt.control_channel import ask
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
     FAILED,
     LONGEST_TRACE,
     TaskLimits,
     TaskReport,
+    known_ends,
 )
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 
@@ -56,6 +59,10 @@ class SparkRound:
     address: DriverAddress
     reports: Sequence[TaskReport] = ()
     lost: str | None = None
+    most: int | None = None
+    """So many Spark tasks can run at once, None if Spark knows."""
+    width: int = 0
+    """The number of its Spark tasks, once it has begun."""
     tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
 
     def start(self) -> None:
@@ -78,7 +85,11 @@ class SparkRound:
     def _run(self) -> None:
         try:
             self.spark.sparkContext.addJobTag(self.tag)
-            rows = frame(self.spark, self.work, self.tasks, self.terms, self.address).collect()
+            room = slots(self.spark) if self.most is None else self.most
+            self.width = max(1, min(len(self.tasks), room))
+            rows = frame(
+                self.spark, self.work, self.tasks, self.terms, self.address, self.width
+            ).collect()
             self.reports = [TaskReport.parse(row.report) for row in rows]
         except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
             self.lost = first_line(e)
@@ -90,25 +101,46 @@ def frame(
     tasks: Mapping[int, Mapping[str, str]],
     terms: TaskLimits,
     address: DriverAddress,
+    width: int,
 ) -> Any:
-    """A frame with one row for each of ``tasks``, which are run when it is collected."""
+    """A frame with one row for each of ``tasks``, which are run by ``width`` Spark tasks when it is
+    collected.
+    """
     numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}
 
     def leased(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
-        near = SharedClients(work)
+        newest = replace(work, reached=furthest(work.reached, reached_meanwhile(address)))
+        near = SharedClients(newest)
         for report in side_by_side(
-            share, lambda n: task_attempt.run(work, n, configs[n], terms, address, near)
+            share, lambda n: task_attempt.run(newest, n, configs[n], terms, address, near)
         ):
             columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
         spare_archives()
 
-    return spark.range(0, len(numbers), 1, max(1, min(len(numbers), slots(spark)))).mapInArrow(
-        leased, SCHEMA
-    )
+    return spark.range(0, len(numbers), 1, width).mapInArrow(leased, SCHEMA)
+
+
+def reached_meanwhile(address: DriverAddress) -> dict[str, KnownEnds]:
+    """Return how far the offsets topics are known to reach by now, for an attempt that Spark runs
+    again; nothing for a first one, which has been told.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None or not context.attemptNumber():
+        return {}
+    with suppress(OSError, ValueError):
+        return known_ends(ask(address, {"asks": "reached"}))
+    return {}
+
+
+def connected_shares(tasks: Collection[int], width: int, connected: Collection[int]) -> int:
+    """Return how many of the ``width`` Spark tasks of a round have a task that is connected."""
+    return len({at * width // len(tasks) for at, n in enumerate(tasks) if n in connected})
 
 
 def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
@@ -161,7 +193,7 @@ def slots(spark: SparkSession) -> int:
     """
     context = spark.sparkContext
     conf = context.getConf()
-    if conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+    if is_dynamic(spark):
         most = int(conf.get("spark.dynamicAllocation.maxExecutors", str(_NO_LIMIT)))
         return most * max(
             1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1"))
@@ -170,6 +202,20 @@ def slots(spark: SparkSession) -> int:
     # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of
     # spark.task.cpus.
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
+
+
+def room(spark: SparkSession) -> int:
+    """Return how many Spark tasks can run at once on the executors that are there; 0 if executors
+    are requested as they are needed.
+    """
+    return 0 if is_dynamic(spark) else slots(spark)
+
+
+def is_dynamic(spark: SparkSession) -> bool:
+    """Return whether Spark requests executors as they are needed."""
+    return bool(
+        spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
+    )
 
 
 _NO_LIMIT = 1_000_000

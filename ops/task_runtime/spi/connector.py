@@ -11,9 +11,9 @@ executor, together with other tasks. Neither is pickled: executors import the cl
 receive the task's configuration, strings only (``task_configs``). So a task shares no object with
 its connector, and with other tasks only globals of the process.
 
-A task object is created, started, polled and stopped for each lease (``run --lease``, 30 s); a new
-one is also created after a commit with an unknown outcome. State that must survive belongs in the
-task's offsets.
+A task object is created, started, polled and stopped once for each lease (``run --lease``, an hour
+at most). A new one is also created after a commit with an unknown outcome, and where tasks of the
+run are fenced, lost or changed. State that must survive belongs in the task's offsets.
 """
 
 from __future__ import annotations

@@ -306,6 +306,8 @@ class TaskStats:
     """The partitions assigned to its group member, or assigned when the lease ended."""
     known: Collection[str] = ()
     """All partitions assigned to its member during the lease."""
+    observe: Callable[[], None] = lambda: None
+    """Brings ``reached``, ``unwritten`` and what belongs to them up to date."""
 
     def assign(self, partitions: Collection[object]) -> None:
         """Note that ``partitions`` are now all that its member is assigned."""

@@ -10,6 +10,7 @@ found further behind in its partition than before, or it was not read whole.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -26,12 +27,16 @@ Position = tuple[int, int]
 
 @dataclass
 class CommitHistory:
-    """The keys that a task has committed since its last read, with their earlier positions."""
+    """The keys that a task has committed since its last read, with their earlier positions, and
+    the number of records of each.
+    """
 
     _before: dict[bytes, Position | None] = field(default_factory=dict)
+    _records: Counter[bytes] = field(default_factory=Counter)
 
     def committed(self, offsets: Offsets, store: RefreshableOffsets) -> None:
         """Note that ``offsets`` are committed; ``store`` was read before that."""
+        self._records.update(offsets.keys())
         for key, value in offsets.items():
             if value is None:
                 # Compaction removes tombstones eventually, so none may be found.
@@ -40,12 +45,10 @@ class CommitHistory:
                 self._before[key] = store.position(key)
 
     def beyond(self, reached: KnownEnds) -> KnownEnds:
-        """How far the topic reaches with what was committed since it was read up to ``reached``: a
-        record of each key.
-        """
+        """How far the topic reaches with what was committed since it was read up to ``reached``."""
         ends = list(reached.ends)
-        for key in self._before if ends else ():
-            ends[java_partition(key, len(ends))] += 1
+        for key, records in self._records.items() if ends else ():
+            ends[java_partition(key, len(ends))] += records
         return KnownEnds(reached.id, tuple(ends))
 
     def check(self, store: RefreshableOffsets) -> None:
@@ -65,3 +68,4 @@ class CommitHistory:
                     f"(committed by this task) was found {where}"
                 )
         self._before.clear()
+        self._records.clear()

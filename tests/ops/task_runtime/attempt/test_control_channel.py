@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from connectctl.ops.kafka.topics import KnownEnds
 from connectctl.ops.task_runtime.attempt import control_channel
 from connectctl.ops.task_runtime.attempt.control_channel import (
     DriverAddress,
@@ -15,6 +16,7 @@ from connectctl.ops.task_runtime.attempt.control_channel import (
     TaskChannel,
     ask,
 )
+from connectctl.ops.task_runtime.attempt.task_attempt import known_ends
 from fakes.openfiles import many_open_files
 from live.real import eventually
 
@@ -27,7 +29,7 @@ def board() -> Iterator[DriverChannel]:
 
 
 def test_the_driver_hears_what_a_task_says_last(board: DriverChannel) -> None:
-    line = TaskChannel(board.address)
+    line = TaskChannel(board.address, 3)
     for records in (1, 2):
         line.send({"task": 3, "records": records, "transactions": 1})
     eventually(lambda: board.messages.get(3, {}).get("records") == 2)
@@ -36,11 +38,11 @@ def test_the_driver_hears_what_a_task_says_last(board: DriverChannel) -> None:
 
 
 def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -> None:
-    now = TaskChannel(board.address)
+    now = TaskChannel(board.address, 0)
     now.send({"task": 0})
     eventually(lambda: 0 in board.messages)
     board.stop()
-    later = TaskChannel(board.address)
+    later = TaskChannel(board.address, 0)
     eventually(lambda: now.stopped and later.stopped)
     now.close()
     later.close()
@@ -49,11 +51,11 @@ def test_every_task_hears_the_wish_to_stop_now_and_later(board: DriverChannel) -
 def test_an_end_of_leases_is_heard_by_those_who_are_there_and_by_nobody_later(
     board: DriverChannel,
 ) -> None:
-    now = TaskChannel(board.address)
+    now = TaskChannel(board.address, 0)
     now.send({"task": 0})
     eventually(lambda: 0 in board.messages)
     board.end_leases()
-    later = TaskChannel(board.address)
+    later = TaskChannel(board.address, 1)
     eventually(lambda: not now.stopped and now.lease_over)
     later.send({"task": 1})
     eventually(lambda: 1 in board.messages)
@@ -67,7 +69,7 @@ def test_an_end_of_leases_is_heard_by_those_who_are_there_and_by_nobody_later(
 
 
 def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
-    line = TaskChannel(board.address)
+    line = TaskChannel(board.address, 0)
     line.send({"task": 0})
     eventually(lambda: 0 in board.messages)
     board.close()
@@ -78,7 +80,7 @@ def test_a_task_whose_driver_is_gone_stops(board: DriverChannel) -> None:
 
 def test_a_task_hears_its_driver_however_many_files_are_open(board: DriverChannel) -> None:
     with many_open_files():
-        line = TaskChannel(board.address)
+        line = TaskChannel(board.address, 4)
         line.send({"task": 4})
         eventually(lambda: 4 in board.messages)
         assert not line.stopped
@@ -90,17 +92,80 @@ def test_a_task_hears_its_driver_however_many_files_are_open(board: DriverChanne
 def test_a_task_that_cannot_connect_works_on() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    line = TaskChannel(DriverAddress("127.0.0.1", port, "word"))
+    line = TaskChannel(DriverAddress("127.0.0.1", port, "word"), 0)
     line.send({"task": 0})
-    assert not line.stopped
+    assert (line.stopped, line.connected) == (False, False)
     line.close()
+
+
+def test_a_task_hears_that_its_driver_is_alive(board: DriverChannel) -> None:
+    line = TaskChannel(board.address, 0)
+    began = line.heard
+    eventually(lambda: not line.stopped and line.heard > began + control_channel.HEARTBEAT)
+    line.close()
+
+
+def test_a_driver_that_reads_nothing_keeps_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control_channel, "CONNECT_TIMEOUT", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as suspended:
+        line = TaskChannel(DriverAddress("127.0.0.1", suspended.getsockname()[1], "word"), 0)
+        for _ in range(3):
+            line.send({"task": 0, "long": "x" * 10_000_000})
+        assert not line.stopped
+        line.close()
+
+
+def test_a_task_that_reads_nothing_keeps_no_driver(board: DriverChannel) -> None:
+    line = TaskChannel(board.address, 0)
+    eventually(lambda: board.connected)
+    for _ in range(300_000):
+        board.end_leases()
+    board.stop()
+    eventually(lambda: line.stopped)
+    line.close()
+
+
+def test_only_the_newest_attempt_of_a_task_in_the_round_is_heard(board: DriverChannel) -> None:
+    older = TaskChannel(board.address, 3)
+    older.send({"task": 3, "records": 1})
+    eventually(lambda: board.messages.get(3, {}).get("records") == 1)
+    newer = TaskChannel(board.address, 3)
+    newer.send({"task": 3, "records": 2, "lines": ["a line"]})
+    eventually(lambda: board.messages[3].get("records") == 2)
+    assert board.take_lines() == [(3, "a line")]
+    older.send({"task": 3, "records": 9, "lines": ["another"]})
+    assert eventually(board.take_lines) == [(3, "another")]
+    assert board.messages[3] == {"task": 3, "records": 2}
+    newer.send({"task": 3, "lag": 5})  # the others stay
+    eventually(lambda: board.messages[3] == {"task": 3, "records": 2, "lag": 5})
+    older.close()
+    board.begin_round()
+    newer.send({"task": 3, "lines": ["the last"]})
+    eventually(board.take_lines)
+    assert (board.messages, board.connected) == ({}, frozenset())
+    newer.close()
+
+
+def test_it_is_known_which_tasks_are_connected(board: DriverChannel) -> None:
+    lines = [TaskChannel(board.address, n) for n in (1, 2)]
+    eventually(lambda: board.connected == {1, 2})
+    lines[0].close()
+    eventually(lambda: board.connected == {2})
+    lines[1].close()
+
+
+def test_an_attempt_can_ask_what_is_known_by_now(board: DriverChannel) -> None:
+    board.answer = lambda: {"offsets": {"id": "i", "ends": [3, 4]}}
+    found = ask(board.address, {"asks": "reached"})
+    assert known_ends(found) == {"offsets": KnownEnds("i", (3, 4))}
+    assert board.connected == frozenset()
 
 
 def test_a_stranger_is_not_listened_to(
     board: DriverChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_channel, "GREETING", 1.0)
-    stranger = TaskChannel(DriverAddress(board.address.host, board.address.port, "guess"))
+    stranger = TaskChannel(DriverAddress(board.address.host, board.address.port, "guess"), 0)
     stranger.send({"task": 0})
     eventually(lambda: stranger.stopped)
     assert board.messages == {}
@@ -111,7 +176,7 @@ def test_what_is_no_json_ends_the_line_and_nothing_else(board: DriverChannel) ->
     with socket.create_connection((board.address.host, board.address.port)) as raw:
         raw.sendall(f"{board.address.token}\nnonsense\n".encode())
         assert raw.recv(1) == b""
-    line = TaskChannel(board.address)
+    line = TaskChannel(board.address, 1)
     line.send({"task": 1})
     eventually(lambda: 1 in board.messages)
     line.close()
@@ -167,7 +232,7 @@ def test_connections_without_the_token_are_limited_and_tasks_come_in_afterwards(
 
 
 def _heard(board: DriverChannel) -> bool:
-    line = TaskChannel(board.address)
+    line = TaskChannel(board.address, 7)
     line.send({"task": 7})
     try:
         eventually(lambda: line.stopped or 7 in board.messages)

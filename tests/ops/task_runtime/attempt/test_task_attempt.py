@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
     run,
 )
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     IDLE,
     Event,
@@ -58,9 +61,11 @@ class Supply:
 
 class Line:
     stopped = lease_over = False
+    connected, attempt = True, "a"
 
-    def __init__(self) -> None:
+    def __init__(self, heard: float = math.inf) -> None:
         self.said: list[Any] = []
+        self.heard = heard
 
     def send(self, said: Any) -> None:
         self.said.append(said)
@@ -194,15 +199,58 @@ def test_it_says_how_far_it_is_once_a_second(clock: Clock) -> None:
         clock.now += 0.3
         made.should_stop()
     assert len(line.said) == 2
-    assert line.said[0] == {
+    expected: dict[str, Any] = {
         "task": 3,
         "records": 0,
         "transactions": 0,
         "lag": 7,
         "begun": False,
-        "over": False,
-        "idle": False,
     }
+    expected |= {"over": False, "idle": False, "reason": "running", "attempt": "a"}
+    assert expected.items() <= line.said[0].items()
+
+
+def test_a_message_now_and_then_has_what_may_be_long_and_the_others_keep_it(clock: Clock) -> None:
+    counts = TaskStats(unwritten=("k",))
+    counts.lines.append("a record was skipped")
+    made, _, line = leased(TaskLimits(1000.0, report=30.0), counts)
+    for _ in range(31):
+        clock.now += 1
+        made.should_stop()
+    assert ["unwritten" in each for each in line.said] == [n in (29,) for n in range(31)]
+    assert line.said[29]["lines"] == ("a record was skipped",)
+    assert not counts.lines
+    light, whole = map(TaskReport.of_message, (line.said[0], line.said[29]))
+    assert light is not None
+    assert whole is not None
+    assert (light.unwritten, tuple(whole.unwritten or ())) == (None, ("k",))
+    assert TaskReport.of_message({"task": 3}) is None
+
+
+def test_it_ends_where_the_driver_is_not_heard_for_too_long(clock: Clock) -> None:
+    made, _, line = leased(TaskLimits(1000.0, silence=30.0))
+    line.heard = clock.now
+    clock.now += 60  # it has not begun
+    assert not made.should_stop()
+    made.resume(None)  # type: ignore[arg-type]
+    clock.now += 29
+    assert not made.should_stop()
+    line.heard = clock.now
+    clock.now += 29
+    assert not made.should_stop()
+    clock.now += 1
+    assert made.should_stop()
+
+
+def test_a_sinks_running_attempt_counts_in_its_messages(clock: Clock) -> None:
+    counts = TaskStats()
+    made, supply, line = leased(TaskLimits(1000.0), counts)
+    for read in (3, 4):
+        supply.worker = SimpleNamespace(meter=SinkMeter(read=read))
+        made.report()
+        counts.sink.add(vars(supply.worker.meter))  # the attempt ends
+        made.report()
+    assert [each["sink"]["read"] for each in line.said] == [3, 3, 7, 7]
 
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:

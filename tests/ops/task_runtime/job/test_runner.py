@@ -113,9 +113,9 @@ class Stage:
                 return stage.standings.pop(0) if len(stage.standings) > 1 else stage.standings[0]
 
         class Round:
-            lost = None
+            lost, width = None, 1
 
-            def __init__(self, *args: Any):
+            def __init__(self, *args: Any, **more: Any):
                 self.reports = [stage.report]
 
             def start(self) -> None:
@@ -128,6 +128,9 @@ class Stage:
         class Board:
             def __init__(self, *args: Any):
                 self.address, self.messages = "h:1", dict[int, Any]()
+
+            def begin_round(self) -> None:
+                pass
 
             def stop(self) -> None:
                 trace.append("hang up")

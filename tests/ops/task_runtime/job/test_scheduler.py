@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
@@ -12,11 +13,11 @@ from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.scheduler import (
     MAX_FENCED_ROUNDS,
     MAX_LOST_ROUNDS,
-    MAX_SLOW_ROUNDS,
     UNASSIGNED_FOR,
     FinalStatus,
     JobRun,
 )
+from connectctl.ops.task_runtime.job.task_totals import MAX_SLOW_ROUNDS, TaskTotals
 from connectctl.ops.task_runtime.task.attempt_loop import REMEDIES
 
 Answer = Sequence[TaskReport] | str
@@ -170,7 +171,8 @@ def test_a_partition_that_stays_another_members_is_not_waited_for_for_ever_and_i
     lines: list[str] = []
     gone: Answer = [member(0, "in-0", known=("in-0", "in-1")), member(1)]
     spark = Spark([gone])
-    assert spark.run(2, Until(idle=1.0), note=lines.append).run() is FinalStatus.ENDED
+    run = spark.run(2, Until(idle=1.0), note=lines.append, seconds=30.0)
+    assert run.run() is FinalStatus.ENDED
     assert spark.time > UNASSIGNED_FOR
     assert "No task of this run has had in-1 for 60 s" in "".join(lines)
 
@@ -189,7 +191,7 @@ def test_records_are_counted_over_rounds_and_leases_are_told_what_is_left() -> N
 
 def test_the_last_lease_is_as_short_as_what_is_left_of_the_duration() -> None:
     spark = Spark([[report()]])
-    assert spark.run(until=Until(duration=70.0)).run() is FinalStatus.ENDED
+    assert spark.run(until=Until(duration=70.0), seconds=30.0).run() is FinalStatus.ENDED
     assert [terms.seconds for _, terms in spark.asked] == [30.0, 30.0, 10.0]
 
 
@@ -351,8 +353,97 @@ def test_tasks_that_others_replaced_are_not_replaced_again() -> None:
 def test_leases_end_early_for_changed_tasks_once_all_have_begun() -> None:
     run = Spark([[report()]]).run(2)
     begun = {"begun": True}
-    assert run.leases_end({0: begun, 1: begun}, replaced=True)
-    assert not run.leases_end({0: begun, 1: {"begun": False}}, replaced=True)
+    assert run.leases_end({0: begun, 1: begun}, early=True)
+    assert not run.leases_end({0: begun, 1: {"begun": False}}, early=True)
+
+
+def test_leases_end_for_tasks_that_run_nowhere_once_all_others_have_begun() -> None:
+    run = Spark([[report()]]).run(3)
+    begun = {"begun": True}
+    assert run.leases_end({0: begun, 1: begun}, lost=[2])
+    assert not run.leases_end({0: begun, 1: {"begun": False}}, lost=[2])
+    assert not run.leases_end({0: begun, 1: begun, 2: begun})
+
+
+def message(task: int, attempt: str, how: str = "running", **more: Any) -> dict[str, Any]:
+    return {"task": task, "attempt": attempt, "reason": how, "begun": True, **more}
+
+
+def heard(answer: Answer, *messages: dict[str, Any], count: int = 1) -> JobRun:
+    """Return a run that has heard ``messages`` in its first round, which ``answer`` ended."""
+    left = list(messages)
+    spark = Spark([answer, [report(n, "ended") for n in range(count)]], waits=len(left))
+    run = spark.run(count)
+    run.on_progress = lambda run: run.observe({m["task"]: m for m in left[:1] if left.pop(0)})
+    run.run()
+    return run
+
+
+def test_what_a_task_reports_counts_while_it_runs_and_once_when_it_ends() -> None:
+    spark = Spark([[replace(report(0, "ended", records=9), attempt="a")]], waits=2)
+    run = spark.run(until=Until(records=8))
+    seen: list[tuple[int, bool]] = []
+    counts = [3, 8]
+
+    def observe(run: JobRun) -> None:
+        run.observe({0: message(0, "a", records=counts.pop(0))})
+        seen.append((run.records, run.has_enough))
+
+    run.on_progress = observe
+    assert run.run() is FinalStatus.ENDED
+    assert (seen, run.records) == ([(3, False), (8, True)], 9)
+
+
+def test_a_task_that_failed_is_failed_at_once_and_the_others_are_not_cut_short() -> None:
+    run = heard(
+        [replace(report(0, "failed", why="bang"), attempt="a"), report(1, "ended")],
+        message(0, "a", "failed", detail="bang", trace="at x", over=True),
+        count=2,
+    )
+    assert (run.totals[0].failure, run.active) == ("bang", [])
+    spark = Spark([[report(1, "ended")]], waits=1)
+    run = spark.run(2)
+    run.on_progress = lambda run: run.observe({0: message(0, "a", "failed", detail="bang")})
+    seen: list[bool] = []
+    run.on_round_end = lambda run: seen.append(
+        run.leases_end({0: message(0, "a", "failed", over=True), 1: message(1, "b")})
+    )
+    assert run.run() is FinalStatus.FAILED
+    assert (run.totals[0].failure, run.totals[0].state, seen) == ("bang", "FAILED", [False])
+
+
+def test_attempts_that_were_lost_count_with_their_last_report() -> None:
+    ended = [replace(report(0, "ended", records=4), attempt="b")]
+    run = heard(
+        ended,
+        message(0, "a", records=3, transactions=2),
+        message(0, "a", records=5, transactions=3),
+        message(0, "b", records=1, transactions=1),
+    )
+    assert (run.records, run.totals[0].transactions) == (9, 4)
+
+
+def test_an_attempt_that_ends_for_the_newer_one_is_counted_once() -> None:
+    fenced = [replace(report(0, "fenced", records=5), attempt="a")]
+    run = heard(fenced, message(0, "a", records=5), message(0, "b", records=1))
+    assert (run.records, run.totals[0].fenced) == (6, 1)
+
+
+def test_a_round_that_spark_lost_counts_with_its_last_reports_and_is_progress() -> None:
+    answers: list[Answer] = ["killed"] * MAX_LOST_ROUNDS + [[report(how="ended", records=1)]]
+    spark = Spark(answers, waits=1)
+    run = spark.run()
+    run.on_progress = lambda run: run.observe(
+        {0: message(0, f"attempt {len(spark.asked)}", records=2)}
+    )
+    assert (run.run(), run.lost_rounds) == (FinalStatus.ENDED, MAX_LOST_ROUNDS)
+    assert run.records == 2 * MAX_LOST_ROUNDS + 1
+
+
+def test_a_lost_attempt_leaves_the_count_of_fences_as_it_was() -> None:
+    total = TaskTotals(fenced_in_a_row=2)
+    assert total.plus(report(how="running")).fenced_in_a_row == 2
+    assert total.plus(report(how="running", records=1)).fenced_in_a_row == 0
 
 
 def slow(records: int = 0) -> TaskReport:

@@ -10,7 +10,13 @@ from typing import Any
 import pytest
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskReport
 from connectctl.ops.task_runtime.job import spark_round
-from connectctl.ops.task_runtime.job.spark_round import side_by_side, slots
+from connectctl.ops.task_runtime.job.spark_round import (
+    SparkRound,
+    connected_shares,
+    room,
+    side_by_side,
+    slots,
+)
 
 
 def test_all_tasks_of_a_share_run_at_once() -> None:
@@ -81,6 +87,9 @@ class Spark:
     def maxNumConcurrentTasks(self, profile: str) -> int:
         return self._at_once if profile == "default" else 0
 
+    def addJobTag(self, tag: str) -> None:
+        pass
+
     def range(self, *asked: int) -> Spark:
         self.asked = asked
         return self
@@ -131,10 +140,31 @@ def test_slots_are_those_that_are_there_or_that_spark_may_ask_for(
 def test_a_round_has_as_many_spark_tasks_as_can_run_at_once(
     tasks: int, at_once: int, partitions: int
 ) -> None:
-    spark: Any = Spark(at_once)
+    assert asked(Spark(at_once), tasks) == (0, tasks, 1, partitions)
+    assert asked(Spark(at_once), tasks, most=1) == (0, tasks, 1, 1)
+
+
+def asked(spark: Any, tasks: int, most: int | None = None) -> tuple[int, ...]:
+    """Return what a round of so many tasks asks Spark for."""
     nothing: Any = None
-    spark_round.frame(spark, nothing, {n: {} for n in range(tasks)}, nothing, nothing)
-    assert spark.asked == (0, tasks, 1, partitions)
+    spark.release.set()
+    round_ = SparkRound(spark, nothing, {n: {} for n in range(tasks)}, nothing, nothing, most=most)
+    round_.start()
+    assert round_.wait(60)
+    assert (round_.lost, round_.width) == (None, spark.asked[-1])
+    return tuple(spark.asked)
+
+
+def test_the_spark_tasks_that_run_are_those_that_have_a_connected_task() -> None:
+    assert connected_shares(range(8), 4, {0, 1, 7}) == 2
+    assert connected_shares([3, 5, 9], 3, {5, 9}) == 2
+    assert connected_shares([3, 5], 0, ()) == 0
+
+
+def test_where_executors_are_requested_as_needed_it_is_unknown_how_many_can_run() -> None:
+    spark: Any = Spark(4)
+    dynamic: Any = Spark(4, spark__dynamicAllocation__enabled="true")
+    assert (room(spark), room(dynamic)) == (4, 0)
 
 
 def test_workers_are_warmed_for_as_many_spark_tasks_as_will_run_and_no_longer_than_a_stop_is_wished_for() -> (

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict
+from typing import Any, cast
 
 import pytest
-from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
+from connectctl.ops.task_runtime.attempt.task_attempt import REPORT, TaskReport
 from connectctl.ops.task_runtime.job.job_file import Until
-from connectctl.ops.task_runtime.job.scheduler import JobRun, TaskTotals
+from connectctl.ops.task_runtime.job.scheduler import JobRun
 from connectctl.ops.task_runtime.spi.latency_meter import (
     BUCKETS,
     MOST_POLLS,
@@ -108,15 +109,30 @@ def test_of_very_many_polls_no_record_is_lost_and_none_is_measured_too_short(
     assert max(seconds for seconds, _ in took) == pytest.approx(at - gaps[0])
 
 
-def test_reports_add_up_in_totals_and_the_last_lease_is_told_by_itself() -> None:
-    total = TaskTotals()
+def test_reports_add_up_in_totals_and_the_time_between_two_statuses_is_reported_separately() -> (
+    None
+):
+    clock, done = [0.0], cast("Any", None)
+    run = JobRun({0: {}}, Until(), done, now=lambda: clock[0])
     for seconds in (0.2, 0.05):
         stats = TaskStats(latency=meter(seconds, promise=0.1))
-        total.add(TaskReport.parse(TaskReport.of(0, "stopped", stats).json))
-    found = metrics(total)
+        run.totals[0].add(TaskReport.parse(TaskReport.of(0, "stopped", stats).json))
+        run.measure_latency()
+        clock[0] += REPORT
+        found = metrics(run.totals[0])
+        assert found["poll-to-visible-last-p99-time-ms"] == pytest.approx(seconds * 1000, rel=0.045)
     assert found["poll-to-visible-p99-time-ms"] == found["poll-to-visible-max-time-ms"] == 200
-    assert found["poll-to-visible-last-p99-time-ms"] == 50
     assert (found["latency-promise-ms"], found["latency-promise-missed-total"]) == (100, 1)
+    run.measure_latency()
+    assert metrics(run.totals[0])["poll-to-visible-last-p99-time-ms"] is None
+
+
+def test_a_moment_between_two_statuses_has_no_latency_of_its_own() -> None:
+    run = JobRun({0: {}}, Until(), cast("Any", None), now=lambda: 0.0)
+    run.totals[0].add(TaskReport.of(0, "running", TaskStats(latency=meter(0.2))))
+    run.measure_latency()
+    run.measure_latency()
+    assert metrics(run.totals[0])["poll-to-visible-last-p99-time-ms"] == 200
 
 
 def test_a_run_merges_what_its_tasks_measured() -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskReport
-from connectctl.ops.task_runtime.job.scheduler import TaskTotals
+from connectctl.ops.task_runtime.job.task_totals import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import End
 from connectctl.ops.task_runtime.spi.metrics import Metrics, TaskMeter, metrics
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats

@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt import task_attempt
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, TaskChannel
 from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TaskReport
-from connectctl.ops.task_runtime.job.scheduler import TaskTotals
+from connectctl.ops.task_runtime.job.task_totals import TaskTotals
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Requests
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
