@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import addresses_masked, masked_message
+
+if TYPE_CHECKING:
+    from connectctl.ops.kafka.acls import Right
 
 
 class Severity(StrEnum):
@@ -31,7 +34,7 @@ class Finding:
 
     ``subject`` and ``message`` are without the secrets that they quote. ``why`` is why it matters,
     with the section of the proposal or the class as the source; ``next_step`` a command or a
-    property.
+    property. ``denied`` is the missing right if that is the cause.
     """
 
     id: str
@@ -40,6 +43,7 @@ class Finding:
     message: str
     next_step: str | None = None
     why: str | None = None
+    denied: Right | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         # Messages quote workers and configurations, and a subject may be the key of a source

@@ -136,7 +136,7 @@ def given(world: RightsWorld, bindings: Sequence[Binding]) -> AbstractContextMan
     return world.grants.given(*bindings) if bindings else nullcontext()
 
 
-GUARDS = {Name.TASKS, Name.DEDICATED, Name.LOG}
+GUARDS = {Name.TASKS, Name.LOG}
 """What a change has to see before it is made: where it does not, it is refused with 4, as by what
 it may not see.
 """

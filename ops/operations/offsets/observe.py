@@ -5,7 +5,7 @@ have no offsets endpoint.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -197,7 +197,8 @@ def _unreadable(name: str, store: Store, error: ConnectctlError) -> Finding:
     hint = NAME_IT
     if denied:
         hint = str(error.next_step)
-    return UNREADABLE.found(name, message, hint)
+    right = error.right if isinstance(error, NotAuthorized) else None
+    return replace(UNREADABLE.found(name, message, hint), denied=right)
 
 
 def _missing(name: str, store: Store) -> Finding:

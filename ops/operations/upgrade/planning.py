@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.plan import Noop
 from connectctl.ops.kafka.group_state import has_members, is_settled
+from connectctl.ops.kafka.visibility import grant
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
@@ -96,15 +97,20 @@ def plan(
 ) -> PlannedSteps:
     """Plan ``request``. ``before`` are steps of other operations that have to come first.
 
-    Raises ``Refused`` with all reasons: errors among ``findings``, contradictions about connectors,
-    and obstacles to changing these workers.
+    Raises ``NotAuthorized`` if all errors are missing rights, and otherwise ``Refused`` with all
+    reasons: errors among ``findings``, contradictions about connectors, and obstacles to changing
+    these workers.
     """
     findings = tuple(dict.fromkeys((*snapshot.findings, *findings)))
     phases = list(_phases(snapshot, request))
     pending = any(workers for workers, _ in phases)
     reasons = [*_absent(snapshot, request)]
+    errors = [*_errors(findings)] if pending else []
     if pending:
-        reasons += [*_reasons(snapshot, request, phases), *_errors(findings)]
+        reasons += _reasons(snapshot, request, phases)
+    if errors and not reasons:
+        _refuse_blind(errors)
+    reasons += (f"{finding.id} {finding.reason}" for finding in errors)
     if reasons:
         lost = [w.address for w in snapshot.workers if w.lost] if not request.back else []
         hint = (
@@ -222,10 +228,18 @@ preparing becomes so.
 """
 
 
-def _errors(findings: Sequence[Finding]) -> Iterator[str]:
+def _errors(findings: Sequence[Finding]) -> Iterator[Finding]:
     for finding in findings:
         if finding.severity is Severity.ERROR and finding.id not in REPAIRED_BY_UPGRADE:
-            yield f"{finding.id} {finding.reason}"
+            yield finding
+
+
+def _refuse_blind(errors: Sequence[Finding]) -> None:
+    """Raise ``NotAuthorized`` if all errors are that this principal may not see something."""
+    rights = [finding.denied for finding in errors if finding.denied is not None]
+    if len(rights) == len(errors):
+        why = "; ".join(dict.fromkeys(f"{each.id} {each.statement}" for each in errors))
+        raise NotAuthorized("Upgrade refused", why=why, next_step=grant(rights[0]), right=rights[0])
 
 
 # ---------------------------------------------------------------------------------------- the steps

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import to_data
+from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.mode import Confidence, SourceSupport, WorkerMode
 from connectctl.ops.operations.upgrade.planning import RollRequest, plan
@@ -310,3 +311,17 @@ def test_a_refusal_keeps_what_is_to_be_done_about_each_finding() -> None:
         Refused, match=r"TOPIC002 offsets topic: It is not found \(Give --offsets-topic TOPIC\)"
     ):
         plan(cluster(D), RollRequest(P), [found])
+
+
+def test_a_plan_that_only_misses_a_right_is_not_authorized_and_names_it() -> None:
+    right = Right(Operation.READ, Resource.TOPIC, "own")
+    unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read", denied=right)
+    with pytest.raises(NotAuthorized) as refused:
+        plan(cluster(D, D), RollRequest(E), [unread])
+    assert (refused.value.right, "OFFSETS011" in str(refused.value)) == (right, True)
+    assert "Grant Read on Topic own" in str(refused.value)
+    other = Finding("STORE001", Severity.ERROR, "c", "it loses offsets")
+    with pytest.raises(Refused) as refused_too:
+        plan(cluster(D, D), RollRequest(E), [unread, other])
+    assert "OFFSETS011" in str(refused_too.value)
+    assert "STORE001" in str(refused_too.value)
