@@ -134,7 +134,8 @@ class StreamRound(DataFrameRound):
         left = None
         if self.terms.records is not None:
             left = max(1, self.terms.records - self._records)
-        return TaskLimits(self.terms.seconds - (time.monotonic() - self._began), None, left)
+        seconds = self.terms.seconds - (time.monotonic() - self._began)
+        return replace(self.terms, seconds=seconds, idle=None, records=left)
 
     @property
     def _records(self) -> int:
