@@ -218,5 +218,5 @@ def test_a_plan_of_another_version_is_refused_in_one_line(world: World) -> None:
 
 def test_a_plan_that_was_edited_is_refused(world: World) -> None:
     plan = saved(world)
-    plan.write_text(plan.read_text().replace("30.0", "31.0"))
+    plan.write_text(plan.read_text().replace("3600.0", "3601.0"))
     assert "The plan was changed after it was made" in refused(world, plan, 2)

@@ -256,7 +256,7 @@ class TimeboxedSource:
         late = silent = False
         if self._began is not None:
             late = now - self._began >= self._limits.seconds
-            silent = now - max(self._began, self._channel.heard) >= self._limits.silence
+            silent = now - max(self._began, self._channel.last_received) >= self._limits.silence
         # the round ends after all tasks: until then this one's work is not assigned
         if late and not self._over:
             self._over = True

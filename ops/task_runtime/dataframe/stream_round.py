@@ -134,7 +134,8 @@ class StreamRound(DataFrameRound):
         remaining = None
         if self.terms.records is not None:
             remaining = max(1, self.terms.records - self._records)
-        return TaskLimits(self.terms.seconds - (time.monotonic() - self._began), None, remaining)
+        seconds = self.terms.seconds - (time.monotonic() - self._began)
+        return replace(self.terms, seconds=seconds, idle=None, records=remaining)
 
     @property
     def _records(self) -> int:

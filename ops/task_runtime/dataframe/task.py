@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
     from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
 
-TO_THE_END = TaskLimits(math.inf)
+TO_THE_END = TaskLimits(math.inf, silence=math.inf)
 REMEDIES = (
     "Increase producer.override.transaction.timeout.ms (at most transaction.max.timeout.ms of the "
     "brokers), or decrease records.per.transaction."

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,7 +181,9 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[Any] = []
-    line: Any = type("Line", (), {"send": lambda self, each: said.append(each), "stopped": False})()
+    line: Any = SimpleNamespace(
+        send=said.append, stopped=False, lease_over=False, connected=True, attempt="", heard=0.0
+    )
     monkeypatch.setattr(
         "connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock})
     )
