@@ -21,7 +21,7 @@ from connectctl.ops.task_runtime.job.job_file import Until
 from connectctl.ops.task_runtime.job.rounds import Rounds, StartedTasks
 from connectctl.ops.task_runtime.job.scheduler import FinalStatus
 from connectctl.ops.task_runtime.job.spark_round import side_by_side
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
+from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, EndReason, Event, TaskResult
 from fakes.attemptwork import work
 from live.real import eventually
 
@@ -29,13 +29,14 @@ from live.real import eventually
 class Busy:
     """A source that always has a record."""
 
-    ended, has_more, lag = False, True, 5
+    has_more, lag = True, 5
 
     def resume(self, stored: Any) -> None:
         pass
 
-    def next_batch(self) -> None:
+    def next(self) -> Event:
         time.sleep(0.01)
+        return IDLE
 
 
 class Driver:
@@ -70,7 +71,7 @@ class Driver:
         leased = TimeboxedSource(Busy(), task, stats, limits, line)  # type: ignore[arg-type]
         leased.resume(None)  # type: ignore[arg-type]
         while not leased.should_stop():
-            leased.next_batch()
+            leased.next()
             stats.commit(1)
             event = self.events.pop(task, None)
             if isinstance(event, Exception):
