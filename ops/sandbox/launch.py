@@ -154,7 +154,7 @@ class Launcher:
         extra: Mapping[str, str],
         port: int,
     ) -> Node:
-        """Write a new worker's ``worker.properties``; gives the node that is not started yet."""
+        """Write a new worker's ``worker.properties``; return the node that is not started yet."""
         self.layout.home(name).mkdir(parents=True)
         spec = self.record.spec
         text = properties.render(

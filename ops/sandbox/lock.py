@@ -20,7 +20,7 @@ _PAUSE = 0.1
 def locked(
     directory: Path, *, create: bool, timeout: float, on_wait: Callable[[], None] = lambda: None
 ) -> Iterator[int | None]:
-    """Hold the directory's lock, and give its descriptor; None when it does not exist and
+    """Hold the directory's lock, and yield its descriptor; None when it does not exist and
     ``create`` is False.
 
     The lock is on the directory itself, so that nothing is left when its holder removes it.

@@ -35,7 +35,7 @@ _TELLING = (" ERROR ", " FATAL ", "Exception", "Error:", "Address already in use
 
 
 def write_logging(version: KafkaVersion, directory: Path) -> str:
-    """Write the logging configuration for a process of this version; gives the JVM option that
+    """Write the logging configuration for a process of this version; return the JVM option that
     names it.
     """
     if version.logs_with_log4j2:

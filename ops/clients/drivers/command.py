@@ -39,7 +39,7 @@ class ShellLines:
         return self.commands.hide(self.filled(key, worker, **values))
 
     def run(self, key: str, worker: str, **values: str) -> str | None:
-        """Run the line; gives the last line that it printed, masked."""
+        """Run the line, and return the last line that it printed, masked."""
         purpose = {"change": "The change of", "restart": "The restart of"}[key]
         output = self.commands.run(self.filled(key, worker, **values), f"{purpose} {worker}")
         return self.commands.hide(output.last_line) if output.last_line else None

@@ -31,7 +31,7 @@ def write_transaction(
     kafka: Connection, id_: str, records: Iterable[tuple[str, int, bytes, bytes | None]]
 ) -> int:
     """Write ``(topic, partition, key, value)`` in one transaction of the transactional id ``id_``;
-    gives their number.
+    return their number.
     """
     doing = "write offsets in a transaction"
     properties = kafka.properties(
@@ -74,7 +74,7 @@ def _missing_right(error: str, id_: str, topics: set[str]) -> Right | None:
 def _produce_all(
     producer: Any, records: Iterable[tuple[str, int, bytes, bytes | None]], topics: set[str]
 ) -> int:
-    """Produce the records, and add their topics to ``topics``; gives their number."""
+    """Produce the records, and add their topics to ``topics``; return their number."""
     count = 0
     produce, poll = producer.produce, producer.poll
     for topic, partition, key, value in records:
