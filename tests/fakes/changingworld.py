@@ -54,7 +54,6 @@ COMMANDS: dict[str, list[str]] = {
     "transactions abort": ["app-0"],
     "transactions commit": ["--topic", "h", "--partition", "0"],
     "loggers set": ["root", "DEBUG"],
-    "run": ["{directory}/job.yaml", "--take-over"],
 }
 """Commands that are the operation of their run, with arguments."""
 UNDO = "connectors undo"
@@ -62,7 +61,9 @@ UNDO = "connectors undo"
 HAND_BACK = "run hand-back"
 """The operation of ``runs undo`` for a run that was killed while it had a connector."""
 UNDOING = (UNDO, HAND_BACK)
-OPERATIONS = (*COMMANDS, *UNDOING)
+RUN = "run"
+"""The operation of a run that takes a connector over, for worlds without Spark."""
+OPERATIONS = (*COMMANDS, RUN, *UNDOING)
 JOB = """\
 name: orders
 config: {connector.class: FileStreamSource, file: /in, topic: t}
@@ -224,6 +225,9 @@ class World:
         self.prepare(operation)
         if operation in UNDOING:
             return self.run("runs", "undo", str(self.former), *more)
+        if operation == RUN:
+            job = str(self.directory / "job.yaml")
+            return self.run("run", job, "--take-over", *more)
         given = [word.format(directory=self.directory) for word in COMMANDS[operation]]
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("EDITOR", EDITOR)
@@ -243,7 +247,7 @@ class World:
         if operation == "connectors rollback" and config[0].value != older:
             later = [record._replace(offset=record.offset + 1) for record in config]
             config[:] = [ConsumerRecord(b"connector-orders", older, 0, 0), *later]
-        if operation == "run":
+        if operation == RUN:
             (self.directory / "job.yaml").write_text(JOB)
             self.kafka.records |= {"t": [], "connect-run-status": []}
         if operation in UNDOING and self.former is None:

@@ -235,11 +235,12 @@ def _errors(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _refuse_blind(errors: Sequence[Finding]) -> None:
-    """Raise ``NotAuthorized`` if all errors are that this principal may not see something."""
-    rights = [finding.denied for finding in errors if finding.denied is not None]
-    if len(rights) == len(errors):
+    """Raise ``NotAuthorized`` if all errors are about what this principal may not see."""
+    rights = {each.subject: each.denied for each in errors if each.denied is not None}
+    right = next(iter(rights.values()), None)
+    if right is not None and all(each.subject in rights for each in errors):
         why = "; ".join(dict.fromkeys(f"{each.id} {each.statement}" for each in errors))
-        raise NotAuthorized("Upgrade refused", why=why, next_step=grant(rights[0]), right=rights[0])
+        raise NotAuthorized("Upgrade refused", why=why, next_step=grant(right), right=right)
 
 
 # ---------------------------------------------------------------------------------------- the steps

@@ -316,11 +316,12 @@ def test_a_refusal_keeps_what_is_to_be_done_about_each_finding() -> None:
 def test_a_plan_that_only_misses_a_right_is_not_authorized_and_names_it() -> None:
     right = Right(Operation.READ, Resource.TOPIC, "own")
     unread = Finding("OFFSETS011", Severity.ERROR, "c", "own cannot be read", denied=right)
+    unseen = Finding("STORE003", Severity.ERROR, "c", "its dedicated topic does not exist")
     with pytest.raises(NotAuthorized) as refused:
-        plan(cluster(D, D), RollRequest(E), [unread])
+        plan(cluster(D, D), RollRequest(E), [unread, unseen])
     assert (refused.value.right, "OFFSETS011" in str(refused.value)) == (right, True)
     assert "Grant Read on Topic own" in str(refused.value)
-    other = Finding("STORE001", Severity.ERROR, "c", "it loses offsets")
+    other = Finding("STORE001", Severity.ERROR, "d", "it loses offsets")
     with pytest.raises(Refused) as refused_too:
         plan(cluster(D, D), RollRequest(E), [unread, other])
     assert "OFFSETS011" in str(refused_too.value)
