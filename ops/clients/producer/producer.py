@@ -207,7 +207,9 @@ class TransactionalProducer:
     def flush(self, timeout: float | None = None) -> int:
         """Send what was produced, wait until it is acknowledged, for ``timeout`` seconds or, if
         None, each request for ``socket.timeout.ms``, and call its callbacks. Return how many
-        records are not acknowledged. Outside of a transaction there is nothing to send.
+        records are not acknowledged. Outside of a transaction there is nothing to send. A
+        connection, the coordinator and a partition without a leader are waited for by their own
+        limits, because a record cannot be sent before.
 
         Raises ``AbortRequired``.
         """

@@ -1,7 +1,7 @@
 """A task's transactional producer, from its initialisation to the first unknown outcome.
 
 It writes whole record batches through the project's own client of Kafka's protocol
-(docs/decisions/0043). It never repeats a request that may have been processed, but for a commit
+(docs/decisions/0045). It never repeats a request that may have been processed, but for a commit
 under transaction version 2 (docs/decisions/0030): any other failure is an ``UnknownOutcome``. After
 that it is discarded, and the epoch of the next one makes a late request harmless.
 """
