@@ -79,7 +79,7 @@ class OffsetsTopicState:
 def by_connector(topic: ReadTopic) -> dict[str, ByKey]:
     """Return the records in ``topic`` by connector and raw key."""
     found: dict[str, ByKey] = {}
-    records = topic.image.latest
+    records = list(topic.image.latest)
     connectors = connectors_of([record.key for record in records])
     for record, connector in zip(records, connectors, strict=True):
         if connector is not None and record.key is not None:
