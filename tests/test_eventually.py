@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from live import real
 from live.real import DEADLINE, QUIET, eventually
 
 
@@ -20,8 +19,8 @@ def given_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     def after(load: float, *deadline: float) -> float:
         now = [0.0]
         with monkeypatch.context() as patch:
-            patch.setattr(real.time, "monotonic", lambda: now[0])
-            patch.setattr(real.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+            patch.setattr(time, "monotonic", lambda: now[0])
+            patch.setattr(time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
             patch.setattr(os, "getloadavg", lambda: (load, load, load))
             patch.setattr(os, "cpu_count", lambda: 2)
             with pytest.raises(AssertionError, match="still False after"):
@@ -47,6 +46,7 @@ def test_a_deadline_that_is_given_holds_whatever_the_load(given_up: Callable[...
 
 
 def test_what_comes_is_given_back_at_once() -> None:
-    began, answers = time.monotonic(), iter([None, [], "there"])
+    began = time.monotonic()
+    answers = iter([None, "", "there"])
     assert eventually(lambda: next(answers)) == "there"
     assert time.monotonic() - began < QUIET
