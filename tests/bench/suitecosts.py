@@ -52,6 +52,9 @@ class _Costs:
         spent = {"processor": self.processor() - used, "clock": time.monotonic() - began}
         self._file.write(json.dumps(named | spent) + "\n")
 
+    def close(self) -> None:
+        self._file.close()
+
 
 _COSTS = (
     _Costs(Path(os.environ["CONNECTCTL_TEST_COSTS"]))
@@ -73,6 +76,11 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Iterator[None]:
     name = f"{fixturedef.baseid}::{fixturedef.argname} ({fixturedef.scope})"
     with _COSTS.of(fixture=name, under=request.node.nodeid):
         return (yield)
+
+
+def pytest_unconfigure() -> None:
+    assert _COSTS is not None
+    _COSTS.close()
 
 
 def _print(title: str, lines: dict[str, list[float]], most: int = 60) -> None:

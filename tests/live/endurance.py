@@ -61,6 +61,9 @@ BROKERS = 0.25
 """The share of faults that are the brokers' own."""
 LOOKED_AT = 25
 """Faults between two looks whether all go on."""
+POLLED, COPY, STREAM, FRAME = "polled", "copy", "stream", "frame"
+ALL = (POLLED, COPY, STREAM, FRAME)
+"""The subjects of a campaign; a copy has what is polled for its source."""
 
 
 @dataclass
@@ -89,8 +92,9 @@ class Pace:
 
     ``trigger`` is Spark's interval between two micro-batches, ``pause`` are the seconds that a
     polled task rests at most, ``program`` is what the runs of the turns are started with, ``lease``
-    are the seconds after which Spark tasks are started anew, and ``cores`` are those of each
-    DataFrame: two are one executor, four are one on each of Spark's workers.
+    are the seconds after which Spark tasks are started anew, ``cores`` are those of each DataFrame:
+    two are one executor, four are one on each of Spark's workers. ``turns`` are those of workers
+    and runs at most: each is several starts of workers, of a run and of commands.
     """
 
     trigger: str = "500 milliseconds"
@@ -98,15 +102,22 @@ class Pace:
     program: Sequence[str] = ("-m", "connectctl.cli")
     lease: int = LEASE
     cores: int = 4
+    turns: int = 1_000
 
 
 class Endurance:
     """Faults from ``seed`` against what runs on ``cluster`` and writes to ``broker``, which are
-    three.
+    three: the subjects of ``kinds``, beside the turns of workers and runs.
     """
 
     def __init__(
-        self, broker: Broker, cluster: SparkCluster, seed: int, directory: Path, pace: Pace
+        self,
+        broker: Broker,
+        cluster: SparkCluster,
+        seed: int,
+        directory: Path,
+        pace: Pace,
+        kinds: Sequence[str] = ALL,
     ):
         self.seed, self.rows = seed, list[str]()
         self._pace = pace
@@ -118,17 +129,26 @@ class Endurance:
         self._calls = TransactionClient({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._later: list[tuple[float, Callable[[], None]]] = []
         self._began = time.monotonic()
-        self._polled, self._copy, self._stream, self._frame = self.subjects = (
-            self._polling(),
-            self._copying(),
-            self._streaming(),
-            self._framing(),
-        )
+        pack(directory)
+        made = {
+            POLLED: self._polling,
+            COPY: self._copying,
+            STREAM: self._streaming,
+            FRAME: self._framing,
+        }
+        self._named = {kind: make() for kind, make in made.items() if kind in kinds}
+        self.subjects = tuple(self._named.values())
         self._running = list(self.subjects)
         topics = [each for subject in self.subjects for each in (subject.topic, subject.offsets)]
         name = f"{self._name}-turns"
         self.turns = Turns(
-            broker.sandbox, self._network.bootstrap, name, seed + 2, directory, pace.program
+            broker.sandbox,
+            self._network.bootstrap,
+            name,
+            seed + 2,
+            directory,
+            pace.program,
+            pace.turns,
         )
         self._operator = Operator(self._kafka, self._calls, [*topics, self.turns.topic])
 
@@ -147,14 +167,13 @@ class Endurance:
         name = f"{self._name}-polled"
         topic = self._topic(name, 4)
         (self._directory / "told").touch()
-        pack(self._directory)
         config = {
             "tasks.max": "2",
             "topic": topic,
             "told": str(self._directory / "told"),
             "pause": self._pace.pause,
         }
-        return Subject("polled", topic, f"g-{name}-offsets", self._run(name, config))
+        return Subject(POLLED, topic, f"g-{name}-offsets", self._run(name, config))
 
     def _copying(self) -> Subject:
         name, source = f"{self._name}-copy", f"{self._name}-polled-data"
@@ -168,7 +187,7 @@ class Endurance:
             "topics": source,
             "heartbeats.replication.enabled": "false",
         }
-        return Subject("copy", f"east.{source}", f"g-{name}-offsets", self._run(name, config))
+        return Subject(COPY, f"east.{source}", f"g-{name}-offsets", self._run(name, config))
 
     def _framing(self) -> Subject:
         name = f"{self._name}-frame"
@@ -190,7 +209,7 @@ class Endurance:
             "trigger.interval": self._pace.trigger,
         }
         return Subject(
-            "frame", topic, f"g-{name}-offsets", self._run(name, config, self._conf_of_frames)
+            FRAME, topic, f"g-{name}-offsets", self._run(name, config, self._conf_of_frames)
         )
 
     @property
@@ -242,7 +261,7 @@ class Endurance:
                 command = [sys.executable, endurancestream.__file__, str(file)]
                 return Driver(subprocess.Popen(command, stdout=out, stderr=err), log)
 
-        return Subject("stream", topic, offsets, launch)
+        return Subject(STREAM, topic, offsets, launch)
 
     def _topic(self, name: str, partitions: int) -> str:
         return create_topic(
@@ -342,11 +361,16 @@ class Endurance:
         """Let all go on, stop those that write, and the copy when it has all."""
         self._wait(lambda: not self._later and self._broker.back, "all goes on")
         self._all_go_on()
-        self._stop(self._polled, self._stream, self._frame)
+        self._stop(*self._writing())
         self._wait(lambda: not self.still_open(), "no transaction is open")
-        self._wait(self._copied, "the copy has all", 2.0)
-        self._stop(self._copy)
-        assert self._copied()
+        if COPY in self._named:
+            self._wait(self._copied, "the copy has all", 2.0)
+            self._stop(self._named[COPY])
+            assert self._copied()
+
+    def _writing(self) -> list[Subject]:
+        """The subjects that write numbers of their own."""
+        return [subject for subject in self.subjects if subject.name != COPY]
 
     def _stop(self, *subjects: Subject) -> None:
         for subject in subjects:
@@ -359,7 +383,8 @@ class Endurance:
         """Whether the copy has the committed records of each partition, in their order, and no
         other.
         """
-        return self._values(self._copy.topic) == self._values(self._polled.topic)
+        copied, source = self._named[COPY].topic, self._named[POLLED].topic
+        return self._values(copied) == self._values(source)
 
     # --------------------------------------------------------------------------------------- faults
 
@@ -416,10 +441,9 @@ class Endurance:
 
     def verdicts(self) -> dict[str, Verdict]:
         """What the topics say; the copy has no numbers of its own, see ``_end``."""
-        judged = (self._polled, self._stream, self._frame)
         return {
             s.name: judge(self._kafka, s.topic, s.offsets, f"{self._name}-{s.name}", whose)
-            for s in judged
+            for s in self._writing()
         }
 
     def still_open(self) -> list[str]:

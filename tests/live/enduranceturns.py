@@ -51,7 +51,7 @@ class Turns:
     """The turns of a connector ``name`` between workers of ``cluster`` and runs that come to
     brokers by ``bootstrap``.
 
-    ``program`` is what runs are started with.
+    ``program`` is what runs are started with, ``most`` the number of turns.
     """
 
     def __init__(
@@ -62,10 +62,12 @@ class Turns:
         seed: int,
         directory: Path,
         program: Sequence[str],
+        most: int,
     ):
         self.name, self.rows, self.turns, self.problem = name, list[str](), 0, ""
         """``problem``: why there are no turns any more."""
         self._cluster, self._directory, self._program = cluster, directory, program
+        self._most = most
         self._chance = random.Random(seed)
         self._kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=60)
         self.topic = create_topic(
@@ -96,7 +98,7 @@ class Turns:
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
-        """Turns are taken on a thread, to the end of the one that is under way."""
+        """Turns are taken on a thread, to the last one or the end of the one that is under way."""
         thread = threading.Thread(target=self._go, daemon=True)
         thread.start()
         try:
@@ -127,7 +129,7 @@ class Turns:
     def _go(self) -> None:
         try:
             self._create()
-            while not self._over.is_set():
+            while not self._over.is_set() and self.turns < self._most:
                 self._workers_turn()
                 self._runs_turn()
                 self.turns += 1

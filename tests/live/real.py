@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,10 @@ SHORTEST, LONGEST = 0.05, 1.0
 """Seconds between two questions."""
 DEADLINE = 900.0
 """Seconds for what is to come: nothing that works is late by as much on a slow machine."""
+QUIET = 240.0
+"""The same for a machine that does nothing else, on which a hang is to be told soon. Where its
+processors are shared by ten, one of these seconds lasts five.
+"""
 
 
 @dataclass(frozen=True)
@@ -80,20 +85,32 @@ def follow_next_commands(text: str) -> None:
         eventually(works)
 
 
-def eventually(what: Callable[[], Any], deadline: float = DEADLINE) -> Any:
-    """The first truthy answer of ``what``; an assertion error where none comes in time.
+def eventually(what: Callable[[], Any], deadline: float | None = None) -> Any:
+    """The first truthy answer of ``what``; an assertion error where none comes in time: within
+    ``deadline``, or within ``DEADLINE`` and ``QUIET`` seconds of a machine without other load.
 
     It is asked often at first, and the more seldom the longer it takes: to ask costs what it waits
     for.
     """
-    began = time.monotonic()
+    began = last = time.monotonic()
+    quiet = 0.0
     while True:
         answer = what()
         if answer:
             return answer
-        passed = time.monotonic() - began
-        assert passed < deadline, f"still {answer!r} after {deadline} s"
+        now = time.monotonic()
+        quiet, last = quiet + (now - last) / slowdown(), now
+        passed = now - began
+        late = passed >= (deadline or DEADLINE) or (deadline is None and quiet >= QUIET)
+        assert not late, f"still {answer!r} after {passed:.0f} s"
         time.sleep(min(max(passed / 10, SHORTEST), LONGEST))
+
+
+def slowdown() -> float:
+    """How many times slower this machine is than without load: processes that want a processor, by
+    processors.
+    """
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 class Workers:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
 
-KILLED = pytest.mark.drawn(2, matrix="a Python worker of Spark is killed")
+KILLED = pytest.mark.drawn(matrix="a Python worker of Spark is killed")
 """One fault for tasks of each kind, on a Spark of their own."""
 SCHEMAS = Path(__file__).parents[2] / "docs/schema"
 

@@ -5,13 +5,14 @@ and no driver ends.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from live import localrun
 from live.campaignbroker import own_broker
 from live.campaignseed import seed
-from live.endurance import Endurance, Pace
+from live.endurance import ALL, COPY, FRAME, POLLED, STREAM, Endurance, Pace
 from live.sparkclusters import standalone
 
 pytestmark = [
@@ -23,17 +24,34 @@ FAULTS = int(os.environ.get("CONNECTCTL_TEST_FAULTS", "30"))
 """How many a campaign of every day has: ``.ci/run`` has a hundred, a tenth of what shows that it
 holds.
 """
-CORES = (10, 10)
-"""Of the Spark cluster's workers: four for each driver, and four for one that is started beside
-what is left of another. A driver's executors are on both, and so are the attempts of a task.
-"""
-QUIET = Pace(trigger="6 seconds", pause="3", program=(localrun.__file__,), lease=15, cores=2)
+DRIVERS = {"tasks that are polled and copied": (POLLED, COPY), "DataFrames": (STREAM, FRAME)}
+"""Each commit draws the tasks that are under faults; the long campaign has all of them at once."""
+QUIET = Pace(
+    trigger="6 seconds",
+    pause="3",
+    program=(localrun.__file__,),
+    lease=15,
+    cores=2,
+    turns=max(3, FAULTS // 10),
+)
 
 
-def withstand(directory: Path, faults: int, pace: Pace) -> None:
+def cores(kinds: Sequence[str]) -> tuple[int, int]:
+    """Those of the Spark cluster's workers: four for each driver, and four for one that is started
+    beside what is left of another. A driver's executors are on both, and so are the attempts of a
+    task.
+    """
+    of_each = 2 * (len(kinds) + 1)
+    return of_each, of_each
+
+
+def withstand(directory: Path, faults: int, pace: Pace, kinds: Sequence[str] = ALL) -> None:
     """So many faults, of a seed that is printed; nothing is lost, twice, out of order or open."""
-    with own_broker(3, workers=2) as three, standalone(directory / "spark", CORES) as cluster:
-        campaign = Endurance(three, cluster, seed(), directory, pace)
+    with (
+        own_broker(3, workers=2) as three,
+        standalone(directory / "spark", cores(kinds)) as cluster,
+    ):
+        campaign = Endurance(three, cluster, seed(), directory, pace, kinds)
         try:
             campaign.run(faults)
             assert not campaign.still_open()
@@ -50,8 +68,10 @@ def withstand(directory: Path, faults: int, pace: Pace) -> None:
             campaign.close()
 
 
-def test_all_kinds_of_tasks_outlive_faults_of_all_kinds(tmp_path: Path) -> None:
-    withstand(tmp_path, FAULTS, QUIET)
+@pytest.mark.drawn
+@pytest.mark.parametrize("drivers", DRIVERS)
+def test_tasks_outlive_faults_of_all_kinds(drivers: str, tmp_path: Path) -> None:
+    withstand(tmp_path, FAULTS, QUIET, DRIVERS[drivers])
 
 
 @pytest.mark.campaign

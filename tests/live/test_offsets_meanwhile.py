@@ -47,6 +47,7 @@ def migrated_again(lines: Lines) -> None:
     lines.migrate("global-offsets-topic")
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("window", [at_the_answer, at_the_stop])
 def test_a_merge_into_a_topic_that_was_equal_carries_what_was_committed_meanwhile(
     lines: Lines, window: Callable[[Callable[[], object]], Any]
@@ -138,27 +139,28 @@ def test_the_undo_of_carried_offsets_carries_over_what_was_committed_since_and_b
     assert lines.twice() == 0
 
 
+@pytest.mark.drawn
+@pytest.mark.parametrize("step", [Await, CarryOffsets, ChangeConnector, DeleteCarried])
 def test_carried_offsets_that_are_interrupted_after_a_step_and_resumed_by_hand_read_nothing_twice(
-    lines: Lines,
+    lines: Lines, step: type[Any]
 ) -> None:
     other = lines.file.with_name("other.txt")
     other.hardlink_to(lines.file)
-    patch = ("connectors", "patch", lines.name, f"file={other}", "--carry-offsets")
-    for kind in (Await, CarryOffsets, ChangeConnector, DeleteCarried):
-        with broken_off_after(kind):
-            lines.move(*patch, code=5)
-        run = lines.run()
-        lines.resume()
-        assert lines.twice() == 0, kind
-        if kind is not DeleteCarried:
-            lines.move("runs", "resume", run)
-        assert lines.twice() == 0, kind
-        assert lines.config()["file"] == str(other)
-        lines.move("runs", "undo", run)
-        assert lines.twice() == 0, kind
-        assert lines.config()["file"] == str(lines.file)
-        offsets = lines.rest.call("GET", f"/connectors/{lines.name}/offsets").json()["offsets"]
-        assert [each["partition"] for each in offsets] == [{"filename": str(lines.file)}]
+    with broken_off_after(step):
+        patch = ("connectors", "patch", lines.name, f"file={other}", "--carry-offsets")
+        lines.move(*patch, code=5)
+    run = lines.run()
+    lines.resume()
+    assert lines.twice() == 0
+    if step is not DeleteCarried:
+        lines.move("runs", "resume", run)
+    assert lines.twice() == 0
+    assert lines.config()["file"] == str(other)
+    lines.move("runs", "undo", run)
+    assert lines.twice() == 0
+    assert lines.config()["file"] == str(lines.file)
+    offsets = lines.rest.call("GET", f"/connectors/{lines.name}/offsets").json()["offsets"]
+    assert [each["partition"] for each in offsets] == [{"filename": str(lines.file)}]
 
 
 def test_the_undo_of_a_creation_with_carried_offsets_is_refused_after_the_connector_went_on(

@@ -273,6 +273,7 @@ def check(change: Change) -> None:
         assert change.offsets(first) == stored
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("change", QUICK, indirect=True, ids=ids)
 def test_tasks_are_given_what_the_plan_says_and_undo_brings_everything_back(change: Change) -> None:
     check(change)

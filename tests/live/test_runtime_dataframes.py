@@ -54,6 +54,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning"),
 ]
 
+UNGUARDED = pytest.mark.drawn(matrix="DataFrames without a guard")
+"""What a guard prevents happens without it: each commit takes one guard away."""
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
@@ -321,7 +324,8 @@ class Unchecked(GenerationCheck):
 
 
 @pytest.mark.parametrize(
-    ("watch", "how", "twice"), [(GenerationCheck, "stale", False), (Unchecked, "ended", True)]
+    ("watch", "how", "twice"),
+    [(GenerationCheck, "stale", False), pytest.param(Unchecked, "ended", True, marks=UNGUARDED)],
 )
 def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_nothing(
     session: Any,
@@ -357,7 +361,7 @@ def test_a_zombie_of_a_call_with_another_number_of_tasks_that_begins_late_sends_
     assert seen(target) == sorted(list(range(60)) * (2 if twice else 1))
 
 
-@pytest.mark.parametrize("guarded", [True, False])
+@pytest.mark.parametrize("guarded", [True, pytest.param(False, marks=UNGUARDED)])
 def test_a_copy_of_a_task_that_fences_it_is_the_one_whose_report_counts(
     session: Any, target: Target, monkeypatch: pytest.MonkeyPatch, guarded: bool
 ) -> None:
@@ -414,6 +418,7 @@ def test_a_frame_that_is_partitioned_needs_no_shuffle_and_one_that_is_not_is_fou
     assert len(seen(target)) <= 1500
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("codec", ["zstd", "lz4"])  # connectctl's own producer, and librdkafka's
 def test_headers_and_times_are_written_as_sparks_own_sink_takes_them(
     session: Any, target: Target, codec: str
@@ -684,6 +689,7 @@ class TriedAgain:
         return len(list(self._directory.glob(f"{task}-*")))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("streaming", [False, True])
 def test_a_stage_that_is_tried_again_beside_a_task_of_the_first_attempt_writes_each_row_once(
     session: Any, target: Target, stream: Stream, monkeypatch: pytest.MonkeyPatch, streaming: bool
