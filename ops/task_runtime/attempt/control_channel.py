@@ -203,7 +203,7 @@ class DriverChannel:
         return found
 
     def begin_round(self) -> None:
-        """Forget all messages; attempts that are connected by now report nothing any more."""
+        """Forget all messages; attempts that are connected already report nothing any more."""
         with self._lock:
             self._newest.clear()
             self.messages.clear()

@@ -85,7 +85,7 @@ class TaskMember:
     ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the
     partitions that are its own each time they change, not as it closes. ``waits_for_topics``: for
     topics that do not exist, without an end. ``patience`` is in seconds, for the first assignment,
-    which is told to ``asking``.
+    in which Kafka is asked (``asking``).
     """
 
     kafka: Kafka
@@ -217,7 +217,7 @@ class TaskMember:
 
     def _next_messages(self, seconds: float, most: int) -> list[Any]:
         """Return the messages of a poll; none if it is held in a callback, which is an event."""
-        found: list[Any] | None = self._thread.call(lambda: self._consume(seconds, most))
+        found: list[Any] | None = self._thread.poll(lambda: self._consume(seconds, most))
         return found or []
 
     def _consume(self, seconds: float, most: int) -> list[Any]:
@@ -348,7 +348,8 @@ class TaskMember:
     def rewind(self) -> bool:
         while self._thread.is_held:  # the partitions are given up, and the rebalance continues
             self._next_messages(0, 1)
-        if not (self._joined and self._usable):
+        # Between two attempts nobody polls, and the group may have taken the partitions.
+        if not (self._joined and self._usable) or self._interval.passed > self._interval.seconds:
             return False
         places, self._ahead = tuple(self._next), []
         self._events.clear()
@@ -381,15 +382,15 @@ class TaskMember:
 
     @property
     def metadata(self) -> Any:
-        """Generation, member id and instance id as they are now. confluent-kafka keeps the
-        interpreter's lock while it asks for them: asked while another thread polls, both may wait
-        for ever.
-        """
+        """Generation, member id and instance id as they are now."""
         self._interval.check()
-        return self._consumer.consumer_group_metadata()
+        return self._thread.ask(self._consumer.consumer_group_metadata)
 
     @property
     def lag(self) -> int | None:
+        return None if self._consumer is None else self._thread.ask(self._cached_lag)
+
+    def _cached_lag(self) -> int | None:
         whole = 0
         for place, position in self._next.items():
             if place in self._at_end:
@@ -420,7 +421,7 @@ class TaskMember:
         from confluent_kafka import KafkaException
 
         try:
-            return call()
+            return self._thread.ask(call)
         except KafkaException as e:
             self._fail(e.args[0], doing, e)
 

@@ -43,11 +43,16 @@ class PollInterval:
         """Note that ``call`` of the task took so long."""
         self._calls[call] += seconds  # type: ignore[assignment]
 
+    @property
+    def passed(self) -> float:
+        """Seconds since the last poll."""
+        return 0.0 if self._since is None else self.now() - self._since
+
     def check(self) -> None:
         """Raises ``PollIntervalExceeded`` where the group may have taken the partitions, with the
         call that was slow.
         """
-        if self._since is None or (passed := self.now() - self._since) <= self.seconds:
+        if (passed := self.passed) <= self.seconds:
             return
         call, seconds = max(self._calls.items(), key=lambda item: item[1], default=("", 0.0))
         slow = (

@@ -1,9 +1,10 @@
-"""A thread for the polls of a consumer, whose callbacks are events between two calls of the task.
+"""The thread of a consumer, whose callbacks are events between two calls of the task.
 
-librdkafka tells of a revocation in a callback within a poll, and takes the partitions when it
+librdkafka calls a callback within a poll before it takes partitions, and takes them when it
 returns. So that the task commits before that without being called during its own poll, the poll is
-made here: a callback is held until the task asks for the next event. At any time one of the two
-threads waits for the other.
+made here: a callback is held until the task requests the next event. At any time one of the two
+threads waits for the other. All calls of a consumer are made here: one that another thread makes
+while a callback is held may never return (confluent-kafka keeps the interpreter's lock in some).
 """
 
 from __future__ import annotations
@@ -13,50 +14,64 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+Result = tuple[Any, BaseException | None]
+"""What a call returned, or raised."""
+
 
 class PollThread:
-    """Makes one call after the other, each of which may be held."""
+    """Makes one call after the other."""
 
     def __init__(self) -> None:
-        self._calls = SimpleQueue[Callable[[], Any] | None]()
-        self._results = SimpleQueue[tuple[Any, BaseException | None] | None]()
-        self._go_on = SimpleQueue[None]()
+        self._polls = SimpleQueue[Callable[[], Any] | None]()
+        self._asked = SimpleQueue[Callable[[], Any] | None]()
+        """Calls while a poll is held; None to release it."""
+        self._results = SimpleQueue[Result | None]()
         self.is_held = False
-        """Whether a call is held, and goes on with the next ``call``."""
-        threading.Thread(target=self._run, name="poll", daemon=True).start()
+        """Whether a poll is held, until the next ``poll``."""
+        self._thread = threading.Thread(target=self._run, args=(self._polls,), daemon=True)
+        self._thread.start()
 
-    def _run(self) -> None:
-        while (call := self._calls.get()) is not None:
+    def _run(self, calls: SimpleQueue[Callable[[], Any] | None]) -> None:
+        while (call := calls.get()) is not None:
             try:
                 self._results.put((call(), None))
             except BaseException as e:  # noqa: BLE001  # raised by the thread that waits for it
                 self._results.put((None, e))
 
-    def call(self, call: Callable[[], Any]) -> Any:
-        """Return the result of ``call``, or of the call that is held; None if it is held now."""
+    def poll(self, call: Callable[[], Any]) -> Any:
+        """Return the result of ``call``, or of the poll that is held; None if it is held now."""
         if self.is_held:
-            self.is_held = False
-            self._go_on.put(None)
+            self._asked.put(None)
         else:
-            self._calls.put(call)
-        if (result := self._results.get()) is None:
-            self.is_held = True
-            return None
-        found, error = result
-        if error is not None:
-            raise error
-        return found
+            self._polls.put(call)
+        result = self._results.get()
+        self.is_held = result is None
+        return None if result is None else _value(result)
+
+    def ask(self, call: Callable[[], Any]) -> Any:
+        """Return the result of ``call``, also while a poll is held."""
+        if threading.current_thread() is self._thread:
+            return call()
+        (self._asked if self.is_held else self._polls).put(call)
+        result = self._results.get()
+        assert result is not None
+        return _value(result)
 
     def hold(self) -> None:
-        """Wait, within a call, until the task goes on."""
+        """Wait, within a poll, until the next event is requested."""
         self._results.put(None)
-        self._go_on.get()
+        self._run(self._asked)
 
     def close(self, last: Callable[[], None]) -> None:
-        """End, after what is held and ``last``; without waiting for it. Calls do not hold any
-        more.
-        """
+        """End, after what is held and ``last``; without waiting for it."""
         if self.is_held:
-            self._go_on.put(None)
-        self._calls.put(last)
-        self._calls.put(None)
+            self._asked.put(None)
+        self._polls.put(last)
+        self._polls.put(None)
+
+
+def _value(result: Result) -> Any:
+    found, error = result
+    if error is not None:
+        raise error
+    return found

@@ -199,6 +199,24 @@ def test_a_revocation_is_an_event_and_the_partitions_are_its_own_until_the_next_
     assert member.assignment == frozenset()
 
 
+def test_while_a_revocation_is_held_the_consumer_is_called_on_its_own_thread() -> None:
+    """From another one, librdkafka 2.16 never answered."""
+    member, library = joined(5)
+    threads: list[threading.Thread] = []
+
+    def revoke() -> None:
+        threads.append(threading.current_thread())
+        library.callbacks["on_revoke"](library, [SimpleNamespace(topic="in", partition=0)])
+
+    library.on_poll = revoke
+    vars(library)["consumer_group_metadata"] = lambda: threads.append(threading.current_thread())
+    assert member.poll(0, 10) == Revoked([PLACE])
+    assert member.metadata is None
+    member.poll(0, 10)
+    assert len(threads) == 2
+    assert {*threads} == {threads[0]} != {threading.current_thread()}
+
+
 def test_partitions_that_are_lost_are_not_its_own_any_more_when_it_tells_so() -> None:
     member, library = joined(5)
     given = [SimpleNamespace(topic="in", partition=0)]
@@ -314,6 +332,18 @@ def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call
         member.poll(0, 1) if asks == "poll" else member.commit(
             {}
         ) if asks == "commit" else member.metadata
+
+
+def test_a_member_that_nobody_polled_between_two_attempts_is_thrown_away() -> None:
+    member, _ = joined(0)
+    seconds = [0.0]
+    member._interval = PollInterval(10.0, lambda: seconds[0])
+    with member._interval.polling():
+        pass
+    seconds[0] = 10.0
+    assert member.rewind()
+    seconds[0] = 10.1
+    assert not member.rewind()
 
 
 def test_time_that_no_call_took_is_told_as_it_is() -> None:
