@@ -203,7 +203,7 @@ class DriverChannel:
         return found
 
     def begin_round(self) -> None:
-        """Forget all messages; attempts that are connected by now report nothing any more."""
+        """Forget all messages; attempts that are connected already report nothing any more."""
         with self._lock:
             self._newest.clear()
             self.messages.clear()
@@ -279,7 +279,7 @@ class TaskChannel:
         self._stopped = False
         self.lease_over = False
         """Whether the driver has ended the lease, as of the last read of ``stopped``."""
-        self.heard = time.monotonic()
+        self.last_line = time.monotonic()
         """When the driver was heard last, as of the last read of ``stopped``."""
         self._received = b""
         self._lock = threading.Lock()
@@ -309,7 +309,7 @@ class TaskChannel:
                 break
             except OSError:
                 received = b""
-            self.heard = time.monotonic()
+            self.last_line = time.monotonic()
             self._received += received
             words = self._received.split(b"\n")
             self._received = words.pop()
