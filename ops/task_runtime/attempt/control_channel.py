@@ -38,7 +38,7 @@ MOST_STRANGERS, MOST_CONNECTIONS = 64, 4096
 """Connections that have not sent the token yet, and all connections; those beyond are closed."""
 STOP, LEASE_OVER, ALIVE = "stop", "lease-over", ""
 """The driver's lines to tasks: end the run, end because the leases of a round end together, or
-go on.
+continue.
 """
 HEARTBEAT = 1.0
 """Seconds between two messages of a task, and between two lines of the driver."""
