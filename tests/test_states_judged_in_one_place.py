@@ -41,7 +41,6 @@ ALLOWED = {
     "ops/task_runtime/job/config_topic_records.py": _RUNS_STATE,
     "ops/task_runtime/job/prepare.py": _RUNS_STATE,
     "ops/task_runtime/job/status_report.py": _RUNS_STATE,
-    "ops/task_runtime/job/task_totals.py": "how an attempt ended",
     "ops/task_runtime/job/worker_takeover.py": _RUNS_STATE,
     "cli/commands/demo/spark.py": "shows the words of a status, for people who watch",
 }

@@ -67,7 +67,7 @@ def main() -> None:
             print(
                 f"--lease {lease}: {len(times)} records, longest gaps "
                 f"{', '.join(f'{gap} ms' for gap in gaps[-4:][::-1])}; {task['producers']} "
-                f"producers; load {os.getloadavg()[0]:.1f}",
+                f"producers, load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
 

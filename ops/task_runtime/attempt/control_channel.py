@@ -38,7 +38,7 @@ MOST_STRANGERS, MOST_CONNECTIONS = 64, 4096
 """Connections that have not sent the token yet, and all connections; those beyond are closed."""
 STOP, LEASE_OVER, ALIVE = "stop", "lease-over", ""
 """The driver's lines to tasks: end the run, end because the leases of a round end together, or
-go on.
+continue.
 """
 HEARTBEAT = 1.0
 """Seconds between two messages of a task, and between two lines of the driver."""
@@ -279,7 +279,7 @@ class TaskChannel:
         self._stopped = False
         self.lease_over = False
         """Whether the driver has ended the lease, as of the last read of ``stopped``."""
-        self.last_received = time.monotonic()
+        self.last_line = time.monotonic()
         """When the driver was heard last, as of the last read of ``stopped``."""
         self._received = b""
         self._lock = threading.Lock()
@@ -309,7 +309,7 @@ class TaskChannel:
                 break
             except OSError:
                 received = b""
-            self.last_received = time.monotonic()
+            self.last_line = time.monotonic()
             self._received += received
             words = self._received.split(b"\n")
             self._received = words.pop()

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     )
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 
-FAILED, RUNNING = "failed", "running"
+FAILED, AT_WORK = "failed", "running"
 LONGEST_TRACE = 20_000
 REPORT = 30.0
 """Seconds between two statuses of a task, and between two of its messages that have all fields."""
@@ -256,7 +256,7 @@ class TimeboxedSource:
         late = silent = False
         if self._began is not None:
             late = now - self._began >= self._limits.seconds
-            silent = now - max(self._began, self._channel.last_received) >= self._limits.silence
+            silent = now - max(self._began, self._channel.last_line) >= self._limits.silence
         # the round ends after all tasks: until then this one's work is not assigned
         if late and not self._over:
             self._over = True
@@ -306,7 +306,7 @@ class TimeboxedSource:
     def _send(self, *, whole: bool = False) -> None:
         report = TaskReport.of(
             self._task,
-            RUNNING,
+            AT_WORK,
             self._stats,
             idle=self.idle,
             quiet=self.quiet,

@@ -125,7 +125,7 @@ def frame(
 
 
 def reached_meanwhile(address: DriverAddress) -> dict[str, KnownEnds]:
-    """Return how far the offsets topics are known to reach already, for an attempt that Spark runs
+    """Return how far the offsets topics are now known to reach, for an attempt that Spark runs
     again; nothing for a first one, which has been told.
     """
     from pyspark import TaskContext

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, RUNNING, TaskReport
+from connectctl.ops.task_runtime.attempt.task_attempt import AT_WORK, FAILED, TaskReport
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
@@ -98,7 +98,7 @@ class TaskTotals:
         self.stop_failure = report.detail if report.reason == EndReason.STOPPED else None
         fenced = report.reason == EndReason.FENCED
         self.fenced += fenced
-        if report.reason != RUNNING or report.records:
+        if report.reason != AT_WORK or report.records:
             slow = report.reason == EndReason.SLOW
             self.fenced_in_a_row = self.fenced_in_a_row + 1 if fenced and not report.records else 0
             self.slow_in_a_row = self.slow_in_a_row + 1 if slow and not report.records else 0

@@ -100,8 +100,8 @@ def test_a_task_that_cannot_connect_works_on() -> None:
 
 def test_a_task_hears_that_its_driver_is_alive(board: DriverChannel) -> None:
     line = TaskChannel(board.address, 0)
-    began = line.last_received
-    eventually(lambda: not line.stopped and line.last_received > began + control_channel.HEARTBEAT)
+    began = line.last_line
+    eventually(lambda: not line.stopped and line.last_line > began + control_channel.HEARTBEAT)
     line.close()
 
 

@@ -63,9 +63,9 @@ class Line:
     stopped = lease_over = False
     connected, attempt = True, "a"
 
-    def __init__(self, heard: float = math.inf) -> None:
+    def __init__(self, last_line: float = math.inf) -> None:
         self.said: list[Any] = []
-        self.last_received = heard
+        self.last_line = last_line
 
     def send(self, said: Any) -> None:
         self.said.append(said)
@@ -229,13 +229,13 @@ def test_a_message_now_and_then_has_what_may_be_long_and_the_others_keep_it(cloc
 
 def test_it_ends_where_the_driver_is_not_heard_for_too_long(clock: Clock) -> None:
     made, _, line = leased(TaskLimits(1000.0, silence=30.0))
-    line.last_received = clock.now
+    line.last_line = clock.now
     clock.now += 60  # it has not begun
     assert not made.should_stop()
     made.resume(None)  # type: ignore[arg-type]
     clock.now += 29
     assert not made.should_stop()
-    line.last_received = clock.now
+    line.last_line = clock.now
     clock.now += 29
     assert not made.should_stop()
     clock.now += 1

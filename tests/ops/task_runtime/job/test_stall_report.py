@@ -182,7 +182,7 @@ def test_a_task_tells_the_driver_from_another_thread_while_its_own_waits(
 ) -> None:
     said: list[Any] = []
     line: Any = SimpleNamespace(
-        send=said.append, stopped=False, lease_over=False, connected=True, attempt="", heard=0.0
+        send=said.append, stopped=False, lease_over=False, connected=True, attempt="", last_line=0.0
     )
     monkeypatch.setattr(
         "connectctl.ops.task_runtime.attempt.task_attempt.time", type("T", (), {"monotonic": clock})
