@@ -78,9 +78,6 @@ def broker_properties(
         # A controller writes a record that says nothing twice a second by default, which every
         # broker fetches and stores.
         "metadata.max.idle.interval.ms": "10000",
-        # Followers fetch what there is at once, and ask twice a second by default while there is
-        # nothing.
-        "replica.fetch.wait.max.ms": "2000",
         # A broker that was killed is registered again when its old session expires, by default
         # after 9 s.
         "broker.session.timeout.ms": "4000",
