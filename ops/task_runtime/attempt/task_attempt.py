@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self
 
 from connectctl.ops.config.masking import masked
@@ -27,12 +27,12 @@ from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceCon
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
-from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
+from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
@@ -199,8 +199,6 @@ class TimeboxedSource:
         self._over = self._idle_reported = False
         self._active = self._reported = self._whole = time.monotonic()
         self._quiet, self._looked = quiet, -math.inf
-        self._worker: Any = None
-        self._sink_before: Mapping[str, Any] = {}
 
     def resume(self, stored: StoredOffsets) -> None:
         quiet, self._quiet = self._quiet, 0.0
@@ -218,7 +216,8 @@ class TimeboxedSource:
         event = self._source.next()
         if event.fresh:
             self._active = time.monotonic()
-            if not isinstance(self._source, PolledSource):  # which counts its batches by itself
+            # these count their polls themselves
+            if not isinstance(self._source, (PolledSource, TransformSource)):
                 self._stats.meter.poll(event.fresh, self._active - began)
         elif self._source.has_more:
             self._active = time.monotonic()
@@ -291,18 +290,6 @@ class TimeboxedSource:
         ):
             self._send()
 
-    @property
-    def _sink(self) -> dict[str, Any]:
-        """The counters of a sink, with those of its current attempt."""
-        if (worker := getattr(self._source, "worker", None)) is None:
-            return asdict(self._stats.sink)
-        if worker is not self._worker:
-            self._worker, self._sink_before = worker, asdict(self._stats.sink)
-        found = SinkMeter()
-        found.add(self._sink_before)
-        found.add(vars(worker.meter))
-        return asdict(found)
-
     def _send(self, *, whole: bool = False) -> None:
         report = TaskReport.of(
             self._task,
@@ -314,7 +301,7 @@ class TimeboxedSource:
         )
         self._channel.send(
             {
-                **replace(report, sink=self._sink).message(whole=whole),
+                **report.message(whole=whole),
                 "lag": self._lag,
                 "begun": self._began is not None,
                 "over": self._over,

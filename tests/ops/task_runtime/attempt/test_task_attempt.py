@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,14 +17,16 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
     run,
 )
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
-from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import (
     IDLE,
     Event,
     ProducerRecord,
+    Read,
     TaskStats,
     TransactionBatch,
 )
+from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from fakes.attemptwork import work
 
 NOBODY = DriverAddress("127.0.0.1", 1, "word")
@@ -242,15 +243,28 @@ def test_it_ends_where_the_driver_is_not_heard_for_too_long(clock: Clock) -> Non
     assert made.should_stop()
 
 
-def test_a_sinks_running_attempt_counts_in_its_messages(clock: Clock) -> None:
+def test_what_a_sink_has_done_so_far_is_in_its_messages(clock: Clock) -> None:
     counts = TaskStats()
-    made, supply, line = leased(TaskLimits(1000.0), counts)
-    for read in (3, 4):
-        supply.worker = SimpleNamespace(meter=SinkMeter(read=read))
+    made, _, line = leased(TaskLimits(1000.0), counts)
+    for _ in range(2):
+        counts.sink.read += 3
         made.report()
-        counts.sink.add(vars(supply.worker.meter))  # the attempt ends
-        made.report()
-    assert [each["sink"]["read"] for each in line.said] == [3, 3, 7, 7]
+    assert [each["sink"]["read"] for each in line.said] == [3, 6]
+
+
+@pytest.mark.parametrize("kind", [PolledSource, TransformSource])
+def test_a_source_that_counts_its_polls_is_counted_once(kind: Any, clock: Clock) -> None:
+    counts = TaskStats()
+    made, _, _ = leased(TaskLimits(1000.0), counts)
+    made._source = source = object.__new__(kind)
+
+    def polled() -> Event:
+        counts.meter.poll(2, 0.1)
+        return Read(2)
+
+    source.next = polled
+    made.next()
+    assert (counts.meter.polled, counts.meter.batches) == (2, 1)
 
 
 def test_a_task_that_cannot_be_made_is_a_failed_report() -> None:
