@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 MOST_SHOWN = 5
+MOST_NAMED = 3
+"""Resources with nothing to do for the same reason that are named."""
 
 
 def unchanged(plan: Plan, output: Output) -> list[Result]:
@@ -213,16 +215,20 @@ def summary(plan: Plan, wide: bool = False) -> Sequence[str]:
 
 
 def _grouped_by_reason(noops: Iterable[Noop], wide: bool) -> list[tuple[str, str]]:
-    """Return resources with the reason why there is nothing to do: several with one reason by their
-    number, or each if ``wide``.
+    """Return resources with the reason why there is nothing to do: those with one reason together,
+    many by their number; or each if ``wide``.
     """
     by_reason: dict[str, list[str]] = {}
     for noop in noops:
         by_reason.setdefault(noop.why, []).append(noop.subject)
     found: list[tuple[str, str]] = []
     for why, names in by_reason.items():
-        together = [f"{names[0]} and {len(names) - 1} more"]
-        found += [(name, why) for name in (names if wide or len(names) == 1 else together)]
+        together = (
+            ", ".join(names)
+            if len(names) <= MOST_NAMED
+            else f"{names[0]} and {len(names) - 1:,} more"
+        )
+        found += [(name, why) for name in (names if wide else [together])]
     return found
 
 
