@@ -263,10 +263,12 @@ class Session:
     @cached_property
     def spark_session(self) -> Any:
         """A Spark session on the context's master; Spark's log is in ``spark_log``."""
+        from connectctl.cli.output.waiting import waiting
         from connectctl.ops.clients.spark.session import close_session, open_session
 
         master, conf = str(self.settings.get("spark.master")), self.settings.section("spark.conf")
-        session = open_session(master, conf, self.spark_log)
+        with waiting(f"starting Spark on {master}"):
+            session = open_session(master, conf, self.spark_log)
         self._closing.callback(close_session, session)
         return session
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Any
 
+from connectctl.cli.output import drawn_line
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
 from connectctl.cli.output.printed_commands import in_json, with_cluster
 from connectctl.cli.output.sanitize import YamlStream, cut, on_one_line, visible, yaml_style
@@ -301,6 +302,7 @@ def say_wrapped(text: str) -> None:
 def note(text: str, *, style: str = "") -> None:
     """Print a line on standard error. A pipe that its reader has closed ends no change."""
     name_left_out()
+    drawn_line.erase()
     lines = [visible(with_cluster(text))]
     if sys.stderr.isatty():
         width = console(stderr=True).width

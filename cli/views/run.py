@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.output import terminal
-from connectctl.cli.output.sanitize import visible
+from connectctl.cli.output import drawn_line, terminal
 from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
@@ -47,16 +46,14 @@ def progress(ready: PreparedJob) -> Iterator[Report]:
         line, total = progress_line(ready.name, run, board.messages, now - last, records)
         last, records = now, total
         if redrawn:
-            sys.stderr.write(f"\r\x1b[2K{visible(line)}")
-            sys.stderr.flush()
+            drawn_line.draw(line)
         else:
             terminal.note(f"{line}, {terminal.duration(now - began)}")
 
     try:
         yield report
     finally:
-        if redrawn:
-            sys.stderr.write("\r\x1b[2K")
+        drawn_line.erase()
 
 
 def progress_line(

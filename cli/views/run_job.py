@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.prometheus import MetricsFile
+from connectctl.cli.output.waiting import waiting
 from connectctl.cli.views import run as run_view
 from connectctl.cli.views.view import View
 from connectctl.ops.core.errors import ConnectctlError
@@ -57,11 +58,12 @@ class RunView(View):
         job = _of(planned).job
         assert isinstance(context, SparkJobContext)
         try:
-            with run_view.progress(job) as report:
+            with waiting(f"{job.name}: starting Spark") as begun, run_view.progress(job) as report:
                 written = 0.0
 
                 def tell(run: JobRun, board: DriverChannel) -> None:
                     nonlocal written
+                    begun()
                     report(run, board)
                     if time.monotonic() - written >= HEARTBEAT:
                         self._follow(run)

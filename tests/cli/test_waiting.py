@@ -1,0 +1,62 @@
+"""What a command waits for is told while it waits."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+
+import pytest
+from connectctl.cli.output import terminal, waiting
+from connectctl.cli.output.waiting import waiting as told
+
+
+class Stream(io.StringIO):
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal, self.wrote = terminal, threading.Event()
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        self.wrote.set()
+        return count
+
+
+def to(monkeypatch: pytest.MonkeyPatch, *, terminal: bool) -> Stream:
+    made = Stream(terminal=terminal)
+    monkeypatch.setattr(sys, "stderr", made)
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return made
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_long_wait_is_told_with_its_time_and_leaves_nothing_on_a_terminal(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = to(monkeypatch, terminal=is_terminal)
+    monkeypatch.setattr(waiting, "ON_TERMINAL", 0.01)
+    monkeypatch.setattr(waiting, "ELSEWHERE", 0.01)
+    with told("starting Spark") as end:
+        assert stream.wrote.wait(60)
+        end()
+        terminal.note("started")
+    shown = stream.getvalue()
+    assert "starting Spark …, 0.0s" in shown
+    if stream.isatty():
+        before, _, after = shown.rpartition("\r\x1b[2K")
+        assert (before != "", "starting Spark" in after, "started" in after) == (True, False, True)
+    else:
+        assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_short_wait_is_not_told(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = to(monkeypatch, terminal=is_terminal)
+    with told("starting Spark"):
+        pass
+    assert stream.getvalue() == ""
