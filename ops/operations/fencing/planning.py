@@ -163,13 +163,13 @@ def refuse_running_tasks(
     """Raise ``Refused`` if tasks run with the ids of ``rows``, or may run: those of the groups
     ``unsettled``.
     """
-    if finding := running_tasks(rows):
+    if named := _running(rows):
         connectors = " ".join(
             dict.fromkeys(owner.connector for row in rows for owner in row.running)
         )
         raise Refused(
             "Fencing refused: running tasks would fail",
-            why=finding.message,
+            why=named,
             next_step=f"Stop them first (connectctl connectors stop {connectors} --wait), or use "
             "--force.",
             code="running-tasks",
@@ -197,12 +197,16 @@ def _check_unobserved(selection: FenceSelection) -> None:
 
 
 def running_tasks(rows: Sequence[FenceTarget]) -> Finding | None:
-    owners = [owner for row in rows for owner in row.running]
-    if not owners:
+    if not (named := _running(rows)):
         return None
-    named = some_of([f"{owner.connector} task {owner.task}" for owner in owners], _MAX_NAMED)
     message = f"Running tasks that will fail: {named}."
     return RUNNING_TASKS.found("tasks", message, "Use --restart-failed to restart them afterwards.")
+
+
+def _running(rows: Sequence[FenceTarget]) -> str:
+    """Return the names of the tasks that run with the ids of ``rows``; empty for none."""
+    owners = [owner for row in rows for owner in row.running]
+    return some_of([f"{owner.connector} task {owner.task}" for owner in owners], _MAX_NAMED)
 
 
 def leader_running(snapshot: Snapshot, rows: Sequence[FenceTarget]) -> Finding | None:
