@@ -22,6 +22,7 @@ from connectctl.ops.connect.source_keys import (
 )
 from connectctl.ops.connect.source_offsets import problem_of
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.partitioner import java_partition, partitions_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
@@ -304,7 +305,7 @@ def _misfits(
         return
     for where, state in current.items():
         if count := 0 if where in saved else sum(map(state.live, state.records)):
-            loss = f"restoring it would delete {count} offsets of {request.connector}"
+            loss = f"restoring it would delete {counted(count, 'offset')} of {request.connector}"
             yield f"the backup does not include {state.topic}: {loss}"
 
 

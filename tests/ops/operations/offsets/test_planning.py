@@ -73,7 +73,7 @@ def reasons(of: ConnectorState, wish: OffsetRequest, **more: Any) -> str:
 def test_a_stopped_connector_is_backed_up_and_changed() -> None:
     assert plan(subject([record(A, OLD)]), PUT) == [
         "back up the offsets of c in global",
-        "set offsets of c: write 1 records to global",
+        "set offsets of c: write 1 record to global",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_connector_that_gets_its_own_topic_is_seeded_before_it_is_told() -> No
     assert plan(of, MergeOffsets("c", "dedicated", dedicated_topic="own")) == [
         "back up the offsets of c in global and own",
         "create topic own (compacted, same number of partitions as the global one)",
-        "merge offsets of c (effective): write 1 records to own",
+        "merge offsets of c (effective): write 1 record to own",
         "set offsets.storage.topic=own of c",
         "verify the offsets that workers will resume c from",
     ]
@@ -104,7 +104,7 @@ def test_a_connector_that_gets_its_own_topic_is_seeded_before_it_is_told() -> No
 def test_a_connector_goes_back_to_the_global_topic_after_its_offsets_are_there() -> None:
     of = subject([record(A, OLD)], [record(A, NEW)])
     assert plan(of, MergeOffsets("c", "global", dedicated_topic="own"))[-2:] == [
-        "merge offsets of c (effective): write 1 records to global",
+        "merge offsets of c (effective): write 1 record to global",
         "remove offsets.storage.topic of c",
     ]
 
@@ -174,14 +174,14 @@ def test_a_topic_in_use_that_is_a_little_older_is_stale_and_the_number_is_told()
 def test_what_tasks_commit_to_the_global_topic_is_merged_into_an_older_dedicated_one() -> None:
     of = committing_to(Side.GLOBAL, replace(subject(*A_LITTLE), config=CONFIG))
     steps = plan(of, MergeOffsets("c", "dedicated", dedicated_topic="own"))
-    assert "merge offsets of c (effective): write 1 records to own" in steps
+    assert "merge offsets of c (effective): write 1 record to own" in steps
 
 
 def test_the_topic_of_tasks_that_run_decides_whatever_the_clocks_of_their_workers_say() -> None:
     of = subject([record(A, NEW, at=0)], [record(A, OLD, at=NOW)], State.RUNNING)
     into_own = MergeOffsets("c", "dedicated", dedicated_topic="own")
     there = plan(committing_to(Side.GLOBAL, replace(of, config=CONFIG)), into_own, stop=True)
-    assert "merge offsets of c (effective): write 1 records to own" in there
+    assert "merge offsets of c (effective): write 1 record to own" in there
     assert plan(
         committing_to(Side.DEDICATED, subject(*STALE, State.RUNNING)),
         MergeOffsets("c", "global"),

@@ -387,7 +387,7 @@ def test_topics_of_one_name_on_two_clusters_are_two_topics() -> None:
         ({(None, "elsewhere"): [record(A, OLD)]}, "the backup has offsets of c in elsewhere"),
         (
             {(None, "global"): [record(A, OLD)]},
-            "does not include own: restoring it would delete 1 offsets of c",
+            "does not include own: restoring it would delete 1 offset of c",
         ),
     ],
 )
