@@ -1,4 +1,4 @@
-"""What a command waits for, told while it waits."""
+"""Messages about what a command waits for, while it waits."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from contextlib import contextmanager
 from connectctl.cli.output import drawn_line, terminal
 
 ON_TERMINAL, ELSEWHERE = 1.0, 30.0
-"""Seconds of silence before it is told, and between two times: on a terminal, which redraws the
-line, and elsewhere.
+"""Seconds before the first message, and between two: on a terminal, which redraws the line, and
+elsewhere.
 """
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[], None]]:
-    """Tell on standard error that ``what`` is waited for, and for how long so far. Yields the
+    """Print on standard error that ``what`` is waited for, and for how long so far. Yields the
     function that ends it early.
     """
     over = threading.Event()
