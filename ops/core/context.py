@@ -26,9 +26,9 @@ class RunContext:
 
     ``resumed``: an earlier attempt began the run, and other clients may have changed the cluster
     since. ``continues``: a run that failed is resumed at the step that failed; otherwise its error
-    is reported as it is. ``lost``: others have taken over what the run changed, and it ends nothing
-    of that. ``lock_patience`` are the seconds for which a step that ends something waits for the
-    lock. ``now`` and ``sleep`` are the clock of its waits.
+    is reported unchanged. ``lost``: others have taken over what the run changed, and it ends
+    nothing of that. ``lock_patience`` are the seconds for which a step that ends something waits
+    for the lock. ``now`` and ``sleep`` are the clock of its waits.
     """
 
     run: Run | None = field(default=None)
@@ -41,7 +41,7 @@ class RunContext:
     sleep: Callable[[float], None] = time.sleep
 
     def opened(self) -> AbstractContextManager[None]:
-        """Open what the steps use, for as long as they are executed."""
+        """Open what the steps use, during their execution."""
         return nullcontext()
 
     def until(self, probe: Callable[[], T | None], seconds: float, poll: float) -> T | None:
@@ -49,8 +49,8 @@ class RunContext:
         return wait_until(probe, seconds, poll, now=self.now, sleep=self.sleep)
 
     def denied(self, rights: Iterable[Right]) -> Right | None:
-        """Return the first of ``rights`` that brokers report as missing; None where nobody asks
-        them.
+        """Return the first of ``rights`` that brokers report as missing; None if brokers are not
+        asked.
         """
         return None
 

@@ -151,8 +151,8 @@ class PartDone(ConnectctlError):
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """What to do about an unknown ``name``: take the nearest that is ``known``, or ``otherwise``,
-    where none is near.
+    """Return the next step for an unknown ``name``: take the nearest that is ``known``, or
+    ``otherwise`` if none is near.
     """
     from difflib import get_close_matches
 

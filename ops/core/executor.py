@@ -208,7 +208,7 @@ class Execution(Generic[R]):
         return confirm
 
     def _awaited_lock(self) -> Callable[[], None]:
-        """Take the lock; wait while another run holds it, or nobody answers."""
+        """Take the lock. Wait while another run holds it, or no broker answers."""
         problem: ConnectctlError = Refused("The lock of the cluster is held")
 
         def attempt() -> Callable[[], None] | None:
@@ -275,7 +275,7 @@ class Execution(Generic[R]):
 
 
 def _changed(run: Run, steps: Sequence[Step[Any]]) -> bool:
-    """Whether an earlier attempt changed something, or may have."""
+    """Return whether an earlier attempt changed something, or may have."""
     return any(
         mark.what in ("done", "begun") and not steps[mark.step].read_only for mark in run.marks
     )

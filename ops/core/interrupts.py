@@ -24,7 +24,7 @@ class Work:
     resume: list[str] = field(default_factory=list)
     """The commands that resume the work, the innermost last."""
     alone: int = 0
-    """How many parts of it handle signals themselves."""
+    """The number of its parts that handle signals themselves."""
 
 
 WORK = Work()

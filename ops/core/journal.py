@@ -48,7 +48,7 @@ CREATE INDEX IF NOT EXISTS file_of_run ON file(run);
 KEPT = "kept"
 """The directory of files that are called by their SHA-256."""
 HASHED = 1 << 20
-"""Bytes of a file that are read at once to verify it."""
+"""Bytes of a file that are read together to verify it."""
 
 
 class RunState(StrEnum):
@@ -89,26 +89,26 @@ class Run:
 
     @property
     def changed(self) -> bool:
-        """Whether any step was begun or done: otherwise there is nothing to resume or undo."""
+        """Return whether any step was begun or done: else there is nothing to resume or undo."""
         return any(mark.what in ("done", "begun") for mark in self.marks)
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the run changed something and did not end successfully."""
+        """Return whether the run changed something and did not end successfully."""
         return self.changed and self.state in (RunState.OPEN, RunState.FAILED)
 
     @property
     def is_open(self) -> bool:
-        """Whether the run has begun and not ended: it is still running, or was killed."""
+        """Return whether the run has begun and not ended: it is still running, or was killed."""
         return self.state is RunState.OPEN
 
     def done(self, step: int) -> bool:
-        """Whether ``step`` was completed."""
+        """Return whether ``step`` was completed."""
         return any(mark.step == step and mark.what in ("done", "already") for mark in self.marks)
 
     def did(self, step: int) -> bool:
-        """Whether this run changed something in ``step``, or was interrupted in it: not if it found
-        the step done.
+        """Return whether this run changed something in ``step``, or was interrupted in it: not if
+        it found the step done.
         """
         whats = [mark.what for mark in self.marks if mark.step == step]
         return "done" in whats or ("begun" in whats and whats != ["begun", "already"])
@@ -140,8 +140,8 @@ class Journal:
             db.executescript(SCHEMA)
 
     def _has_runs(self) -> bool:
-        """Whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and it is
-        lost.
+        """Return whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and
+        it is lost.
         """
         why = "it is empty"
         try:
@@ -286,7 +286,7 @@ class Journal:
         return found[0]
 
     def knows(self, run: str) -> bool:
-        """Whether this journal has the run."""
+        """Return whether this journal has the run."""
         if not self._has_runs():
             return False
         with self._open() as db:

@@ -33,8 +33,8 @@ class Plan:
     ``group_id`` is the Connect cluster's, empty if none is involved or known. ``independent``: a
     failed step skips only the later ones of its resource; otherwise it ends the run. ``undoes`` is
     the run that the plan undoes. ``warnings`` are sentences to be read before it is confirmed.
-    ``request`` is what was asked for, where the steps do not say it. ``conditions`` is what the
-    steps are executed with besides, as it was observed or given; nobody confirms it.
+    ``request`` is the request, if the steps do not contain it. ``conditions`` are further inputs of
+    the steps, as observed or given; they are not confirmed.
     """
 
     operation: str

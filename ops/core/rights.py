@@ -40,7 +40,7 @@ class Name(StrEnum):
 
 
 class Effect(StrEnum):
-    """What becomes of a command without the right: it is refused, or it sees a part and says so."""
+    """The effect of a missing right: the command is refused, or sees a part and reports it."""
 
     REFUSED = "refused"
     PART = "sees a part"
@@ -60,7 +60,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True)
 class Allowed:
-    """The operations that brokers allow; None where they do not tell, with the reason in
+    """The operations that brokers allow; None if they do not report them, with the reason in
     ``why``.
     """
 
@@ -74,7 +74,7 @@ class Need:
     method of an edge.
 
     A call is one of ``ops/clients/protocols.py``, or of a module beside it that is named before it.
-    ``without`` says what is missing without it.
+    ``without`` describes what is missing without the right.
     """
 
     call: str
@@ -701,8 +701,8 @@ person's.
 
 
 def needs_of(command: str) -> Iterator[Need]:
-    """What ``command`` needs, each right once: what refuses it goes before what only hides a
-    part.
+    """Yield what ``command`` needs, each right once: a right without which it is refused precedes
+    one that only hides a part.
     """
     seen: dict[tuple[Operation, Resource, Name], Need] = {}
     for need in sorted(COMMANDS[command], key=lambda each: each.effect is not Effect.REFUSED):

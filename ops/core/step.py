@@ -38,11 +38,11 @@ class Step(Generic[C_contra]):
     """
 
     read_only: ClassVar[bool] = False
-    """Whether the step makes no changes: an interruption or a failure then leaves nothing
+    """True if the step makes no changes: an interruption or a failure then leaves nothing
     incomplete.
     """
     locked: ClassVar[bool] = True
-    """Whether the run holds the lock of the cluster for the step. It is released before a step that
+    """True if the run holds the lock of the cluster for the step. It is released before a step that
     does not need it.
     """
     ends: ClassVar[type[Step[Any]] | None] = None

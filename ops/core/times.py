@@ -15,8 +15,8 @@ def now_utc(timespec: str = "milliseconds") -> str:
 
 
 def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = False) -> str:
-    """Return a time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``; a
-    dash for None.
+    """Return a time as ``2026-01-31 12:00:00``, with ``zone`` as ``2026-01-31T12:00:00+00:00``;
+    None is a dash.
     """
     if milliseconds is None:
         return "-"

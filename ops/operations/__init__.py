@@ -1,1 +1,1 @@
-"""What can be done with a cluster; each operation observes, plans and has its steps."""
+"""The operations on a cluster; each observes, plans and has its steps."""

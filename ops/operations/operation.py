@@ -103,11 +103,11 @@ class Operation(Generic[R, A]):
     steps: ClassVar[tuple[type[Step[Any]], ...]]
     irreversible: ClassVar[str | None] = None
     offers_undo: ClassVar[bool] = True
-    """Whether a run ends with the command that undoes it."""
+    """True if a run ends with the command that undoes it."""
     independent: ClassVar[bool] = False
-    """Whether a failed step skips only the later ones of its resource, as in its plans."""
+    """True if a failed step skips only the later ones of its resource, as in its plans."""
     needs_group: ClassVar[bool] = False
-    """Whether it changes a Connect cluster, which is locked if its ``group.id`` is known."""
+    """True if it changes a Connect cluster, which is locked if its ``group.id`` is known."""
     resume_command: ClassVar[str] = "connectctl runs resume"
     """The command that resumes a run, without its id."""
     command: ClassVar[str | None] = None
@@ -115,7 +115,7 @@ class Operation(Generic[R, A]):
     view: ClassVar[str | None] = None
     """The module and class of its presentation, where that is not a list of steps."""
     instead_of_applying: ClassVar[str | None] = None
-    """What to do instead of applying its saved plan, where that cannot be applied."""
+    """The alternative to applying its saved plan, where that cannot be applied."""
     pause_after: int | None = None
     """The number of steps after which a run pauses."""
 
@@ -141,8 +141,8 @@ class Operation(Generic[R, A]):
         raise NotImplementedError
 
     def plan_again(self, access: A, saved: Plan) -> Planned:
-        """Return the plan for the request of ``saved`` as it is now. It is compared with ``saved``
-        by its digest.
+        """Return the current plan for the request of ``saved``. It is compared with ``saved`` by
+        its digest.
         """
         request = self.request_of(saved)
         return Planned(saved) if request is None else self.plan(access, request)
@@ -164,8 +164,8 @@ class Operation(Generic[R, A]):
         return plan
 
     def is_unfinished(self, journal: Journal, run: Run) -> bool:
-        """Whether a run that was not done is to be resumed: failures of independent steps were its
-        results.
+        """Return whether a run that was not done must be resumed. Failures of independent steps
+        were its results.
         """
         return run.is_open or not self.independent
 
@@ -208,7 +208,7 @@ class Operation(Generic[R, A]):
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether the operation has an undo."""
+        """Return whether the operation has an undo."""
         return self.irreversible is None
 
 

@@ -2,13 +2,13 @@
 
 It speaks transaction version 2 (KIP-890's second part) where the cluster has it: a Produce adds its
 partition, and each commit or abort gives the producer its next epoch, so that no late request can
-touch a later transaction. Elsewhere it speaks the requests of before, which every broker from 2.5
-on takes: partitions are added before they are written to.
+touch a later transaction. Elsewhere it uses the older requests, which every broker from 2.5 on
+accepts: partitions are added before they are written to.
 
-It never repeats a request that may have been performed, but for a commit under version 2, which its
-epoch makes safe to repeat; a coordinator that was busy is asked again. After any other failure it
-is good for an abort, or to be closed. What is left out by that is what makes producers large:
-retries, reordering, recovery of sequence numbers.
+It never repeats a request that may have been performed, except a commit under version 2, which its
+epoch makes safe to repeat. A request to a busy coordinator is repeated. After any other failure
+only an abort or ``close`` is possible. So it needs no retries, reordering or recovery of sequence
+numbers, which make producers large.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 SHORTEST = 0.1
-"""Seconds that a request may take at least."""
+"""The minimum limit of a request in seconds."""
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
-"""Markers are still being written, or the coordinator is about to fence us."""
+"""Markers are still being written, or the coordinator is about to fence this producer."""
 _NOT_ADDED = (
     Code.UNKNOWN_TOPIC_OR_PARTITION,
     Code.TOPIC_AUTHORIZATION_FAILED,
     Code.GROUP_AUTHORIZATION_FAILED,
 )
-"""Nothing of this topic, or group, can be in a transaction."""
+"""Errors that exclude the topic or group from a transaction."""
 
 
 class BatchProducer:
@@ -76,17 +76,17 @@ class BatchProducer:
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._has_begun = False
-        """A coordinator has added something to the transaction, and said so; ``BatchSender.opened``
-        has more of that.
+        """True if a coordinator has confirmed an addition to the transaction;
+        ``BatchSender.opened`` has further confirmations.
         """
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
         self._sender = BatchSender(self._wire, id_, timeout)
         self._direct = DirectRequests(self._wire, timeout)
         self._group_coordinators: dict[str, int] = {}
         self._coordinator: int | None = -1
-        """Where the last request found it; None behind one that nobody answered."""
+        """The coordinator's broker id; None after a request without an answer."""
         self._deadline: float | None = None
-        """Until when requests to coordinators may take, if sooner than their own time-outs."""
+        """The end of requests to coordinators, if it is before their own time-outs."""
         self._who = (-1, -1)
         """The producer id and the epoch of the transaction that is open, or of the next one."""
         self.id = id_
@@ -101,20 +101,20 @@ class BatchProducer:
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether each transaction has an epoch of its own (transaction version 2). Known once it
-        is initialised.
+        """Return whether each transaction has an epoch of its own (transaction version 2). Known
+        after initialisation.
         """
         return self._sender.adds_partitions
 
     def initialise(self, patience: float) -> None:
-        """InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds
-        until they are ended.
+        """Send InitProducerId: fence older producers of the id, and wait up to ``patience`` seconds
+        for the end of their transactions.
         """
         self._initialise(patience, (-1, -1))
 
     def resume(self, patience: float) -> None:
-        """InitProducerId for the next epoch, behind an abort or in place of one. Raises ``Refusal``
-        with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH where another producer of the id was
+        """Send InitProducerId for the next epoch, after an abort or in place of one. Raises
+        ``Refusal`` with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if another producer of the id was
         initialised meanwhile.
         """
         self._initialise(patience, self._who)
@@ -140,8 +140,8 @@ class BatchProducer:
                 if (given := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
                 self._sender.adds_partitions = has_version_2(self._wire)
-                # Address, encryption and login are right: a request that fails is asked again, and
-                # not wondered about.
+                # Address, encryption and login are right: a request that fails is repeated without
+                # a diagnosis.
                 self._wire.explains = False
                 self._begin(given)
                 return
@@ -169,12 +169,12 @@ class BatchProducer:
         self._leaders.forget_if_old()
 
     def partitions(self, topic: str, patience: float) -> int:
-        """How many partitions ``topic`` has; see ``PartitionLeaders``."""
+        """Return the number of partitions of ``topic``; see ``PartitionLeaders``."""
         return self._leaders.partitions(topic, patience)
 
     def leaders(self, topics: Sequence[str]) -> Mapping[TopicPartition, int | Code]:
-        """Look up who leads each partition of ``topics`` now, or why nobody does; creates no
-        topic.
+        """Return the current leader of each partition of ``topics``, or the error if it has none.
+        Creates no topic.
         """
         return Leaders(self._wire).leaders(topics)
 
@@ -198,8 +198,9 @@ class BatchProducer:
         self._leaders.leader(place)
 
     def add(self, places: Collection[TopicPartition]) -> None:
-        """AddPartitionsToTxn, for those that are not in the transaction yet. Under version 2 their
-        first Produce is it. Only with a leader: without one, a transaction does not end.
+        """Send AddPartitionsToTxn for partitions that are not in the transaction yet. Under version
+        2 their first Produce adds them. Only for partitions with a leader: without one, a
+        transaction does not end.
         """
         missing = (
             [] if self.bumps_epoch else [place for place in places if place not in self._added]
@@ -216,7 +217,7 @@ class BatchProducer:
 
     @property
     def unacknowledged(self) -> int:
-        """How many records have no answer yet."""
+        """Return the number of records without an answer."""
         return self._sender.unacknowledged
 
     def send(
@@ -227,8 +228,8 @@ class BatchProducer:
         named: Named | None = None,
         answered: Answered | None = None,
     ) -> None:
-        """Produce the batch of so many ``records`` that ``made`` gives, in parts, for its stamp, to
-        a place that was added. ``answered`` is called with what comes of it.
+        """Produce a batch of ``records`` records to a partition that was added. ``made`` returns
+        its encoded parts for a producer state. ``answered`` is called with the broker's answer.
         """
         self._added.add(place)
         sequence = self._sequences[place]
@@ -238,17 +239,17 @@ class BatchProducer:
 
     def flush(self, patience: float | None = None) -> None:
         """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
-        takes more than ``patience`` seconds; if None, each request may take one time-out.
+        takes more than ``patience`` seconds; if None, the limit is one time-out for each request.
         """
         self._sender.flush(patience)
 
     def settle(self) -> None:
-        """Wait until everything that was sent is answered, whatever the answers are."""
+        """Wait until everything that was sent is answered, successfully or not."""
         self._sender.settle()
 
     def drop_unanswered(self) -> None:
-        """Wait for no answer any more. Only under version 2, and before an abort: its epoch is what
-        late records meet.
+        """Stop waiting for answers. Only under version 2, and before an abort, which ends the epoch
+        of late records.
         """
         self._sender.drop_unanswered()
 
@@ -258,10 +259,10 @@ class BatchProducer:
         offsets: Mapping[TopicPartition, GroupOffset],
         patience: float,
     ) -> None:
-        """AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises
-        ``Refusal`` with ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID where another
-        member has its partitions. The group's coordinator is asked for ``patience`` seconds while
-        it moves.
+        """Send AddOffsetsToTxn and TxnOffsetCommit: ``offsets`` of the group of ``member``. Raises
+        ``Refusal`` with ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID if another
+        member has its partitions. While the group's coordinator moves, the request is repeated for
+        ``patience`` seconds.
         """
         if member.group not in self._groups and not self.bumps_epoch:
             add = requests.add_offsets_request(self.id, self._who, member.group)
@@ -276,7 +277,7 @@ class BatchProducer:
         self._has_begun = True
 
     def _give(self, group: str, request: Any) -> set[int]:
-        """What the coordinator of ``group`` has against ``request``."""
+        """Send ``request`` to the coordinator of ``group``, and return the errors in its answer."""
         coordinator = self._group_coordinators.pop(group, None)
         if coordinator is None:
             found = self._ask(
@@ -288,14 +289,14 @@ class BatchProducer:
         codes = requests.codes_of(
             self._direct.ask("commit offsets of a consumer group", request, coordinator, self._left)
         )
-        if not codes:  # else it may be another one by now
+        if not codes:  # after an error it may have moved
             self._group_coordinators[group] = coordinator
         return codes
 
     def end(self, *, commit: bool, patience: float | None = None) -> None:
-        """EndTxn, if anything was added. It is over when the coordinator has decided. ``patience``
-        in seconds is how long it is waited for and, for a commit under version 2, repeated; if None
-        it is one time-out, for such a commit that of the transaction.
+        """Send EndTxn, if anything was added, and return when the coordinator has decided.
+        ``patience`` limits the wait in seconds and, for a commit under version 2, its repetition.
+        If None, the limit is one time-out, and for such a commit the time-out of the transaction.
         """
         if not self._added and not self._groups:
             return
@@ -350,8 +351,8 @@ class BatchProducer:
             self._coordinator = None
 
     def _additions(self) -> Iterator[tuple[Any, Callable[[Any], set[int]]]]:
-        """One partition of each topic, and each group: a request for it, and how its response is
-        read.
+        """Yield a request for one partition of each topic, and for each group, with the function
+        that reads its response.
         """
         for place in {place.topic: place for place in self._added}.values():
             yield (
@@ -362,9 +363,9 @@ class BatchProducer:
             yield requests.add_offsets_request(self.id, self._who, group), requests.group_codes
 
     def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
-        """End the transaction of this epoch; gives the next one. A commit is asked for until it is
-        answered, or time is up: a coordinator that has it already gives the same answer, and none
-        of a later epoch.
+        """End the transaction of this epoch, and return the next epoch. A commit is repeated until
+        it is answered or time is up: a coordinator that has performed it gives the same answer, and
+        never that of a later epoch.
         """
         longest = self._timeout_ms / 1000 if commit else self._timeout
         deadline = time.monotonic() + (longest if patience is None else patience)
@@ -373,8 +374,8 @@ class BatchProducer:
                 with self._until(deadline):
                     answer = self._end(commit, NEW_END)
                 if commit and answer.error_code == Code.INVALID_TXN_STATE:
-                    # It had begun, so it is aborted: by who fenced us, or because it was open for
-                    # too long.
+                    # It had begun, so it was aborted: by a producer that fenced this one, or
+                    # because it was open for too long.
                     raise Refusal(Code.PRODUCER_FENCED)
                 if answer.error_code not in ASK_AGAIN or time.monotonic() > deadline:
                     check(answer.error_code)
@@ -400,16 +401,17 @@ class BatchProducer:
         busy: Collection[int] = _BUSY,
         patience: float | None = None,
     ) -> None:
-        """Ask as ``_codes_when_ready`` does. Raises ``Refusal`` for any other code, and when time
-        is up.
+        """Call ``ask`` as ``_codes_when_ready`` does. Raises ``Refusal`` for any other code, and
+        when time is up.
         """
         check(*self._codes_when_ready(ask, busy, patience))
 
     def _codes_when_ready(
         self, ask: Callable[[], set[int]], busy: Collection[int], patience: float | None = None
     ) -> set[int]:
-        """Ask again while the coordinator is ``busy``, for ``patience`` seconds, one time-out if
-        None. It has performed nothing of what it refused with that.
+        """Repeat ``ask`` while all its codes are ``busy``, for ``patience`` seconds, one time-out
+        if None. Return the last codes. A coordinator has performed nothing of a request that it
+        refused with these.
         """
         deadline = time.monotonic() + (self._timeout if patience is None else patience)
         for pause in pauses():
@@ -422,7 +424,7 @@ class BatchProducer:
 
     @property
     def _left(self) -> float:
-        """How many seconds the next request may take."""
+        """Return the seconds that the next request may take."""
         left = self._timeout if self._deadline is None else self._deadline - time.monotonic()
         return min(self._timeout, max(left, SHORTEST))
 
@@ -447,6 +449,6 @@ class BatchProducer:
 
 
 def _state(answer: Any) -> tuple[int, int] | None:
-    """The producer id and the epoch in an answer; None where it has none."""
+    """Return the producer id and the epoch in an answer; None if it has none."""
     who, epoch = number_of(answer.producer_id), number_of(answer.producer_epoch)
     return None if who is None or epoch is None else (who, epoch)

@@ -1,12 +1,12 @@
-"""Produce requests of a transactional producer: some on their way to each leader, their answers in
-their order.
+"""Produce requests of a transactional producer: several in flight to each leader, with their
+answers in order.
 
 Where a Produce adds its partitions to the transaction (transaction version 2), the first batches of
-several partitions go in one request, for which their leader asks the coordinator once. Nothing more
-is sent to these partitions before it is answered: CONCURRENT_TRANSACTIONS, which only a first batch
-can be, means that the coordinator still ends the transaction before, and that nothing was written.
-So it can be sent again, and no batch has come before it. With the requests of before, the same
-holds for a partition's first batch of all, which the leader of a new topic may not be ready for.
+several partitions go in one request, for which their leader sends one request to the coordinator.
+Nothing more is sent to these partitions before the answer. Only a first batch can be refused with
+CONCURRENT_TRANSACTIONS: the coordinator is still ending the previous transaction, and nothing was
+written. So the batch can be sent again, and no batch precedes it. With the older requests, the same
+holds for the very first batch of a partition, for which the leader of a new topic may not be ready.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from connectctl.ops.kafka.varints import unsigned_varint
 
 KEY = 0
 FLEXIBLE = 9
-"""From this version on it has compact lengths, and tags (KIP-482)."""
+"""The first version with compact lengths and tags (KIP-482)."""
 Parts = Sequence[bytes | memoryview]
 _SHORT, _INT, _ACKS_AND_TIMEOUT = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">hi")
 _ALL = -1
 """``acks``."""
 Answered = Callable[[int, int, int], None]
-"""Is given what a broker answers for a batch: an error code, the offset of its first record, and
-the time in ms at which it was appended, which is -1 where records have times of their own.
+"""Receives a broker's answer for a batch: an error code, the offset of its first record, and the
+log append time in ms, -1 if the topic keeps create times.
 """
 MOST_ON_THE_WAY = 4
-"""Produce requests on a connection that are not answered yet."""
+"""The maximum number of unanswered Produce requests on a connection."""
 NEW_TOPIC_PATIENCE = 1.0
-"""Seconds for a broker that has not heard yet that it leads a partition of a new topic."""
+"""Seconds for a broker to learn that it leads a partition of a new topic."""
 _NOT_YET = (Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION)
 OPENING_BYTES = 1_000_000
-"""Bytes of first batches that are kept for one request to their leader."""
+"""Bytes of first batches that are collected for one request to their leader."""
 
 
 class Unacknowledged(TimeoutError):
@@ -60,7 +60,7 @@ class Unacknowledged(TimeoutError):
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch for ``place``. ``opens``: it is the first one there, and is sent again where the
+    """A batch for ``place``. ``opens``: it is the first one there, and is sent again if the
     coordinator is busy.
     """
 
@@ -74,8 +74,8 @@ class _Batch:
 
 @dataclass
 class _Sent:
-    """A Produce that is not answered yet, ``began`` when it was sent first, and for ``patience``
-    may be sent again.
+    """A Produce without an answer. ``began`` is the time of its first sending; it may be repeated
+    for ``patience`` seconds.
     """
 
     batches: list[_Batch]
@@ -85,8 +85,8 @@ class _Sent:
     pauses: Iterator[float] = field(default_factory=pauses)
 
     def is_repeated(self, code: int) -> bool:
-        """Whether first batches that were refused with ``code`` are sent again. Where a leader has
-        one after all, its sequence number says that it is the same.
+        """Return whether first batches that were refused with ``code`` are sent again. A leader
+        that has written one nevertheless recognises it by its sequence number.
         """
         waited = time.monotonic() - self.began
         if code in _NOT_YET:
@@ -103,17 +103,17 @@ class BatchSender:
         self._wire, self._id, self._timeout = wire, id_, timeout
         self._connections: dict[int, RawConnection] = {}
         self._used: dict[int, float] = {}
-        """When each connection had its last request."""
+        """The time of the last request on each connection."""
         self._unanswered: dict[int, deque[_Sent]] = defaultdict(deque)
         self._opening: set[TopicPartition] = set()
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
-        """First batches that were not sent yet, for each leader."""
+        """First batches that were not sent yet, by leader."""
         self.opened: set[TopicPartition] = set()
-        """Partitions that have a batch for certain: where a Produce adds them to it, one of this
+        """Partitions with an acknowledged batch; with ``adds_partitions``, a batch of this
         transaction.
         """
         self.adds_partitions = False
-        """Whether a Produce adds its partition to the transaction."""
+        """True if a Produce adds its partition to the transaction."""
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -121,7 +121,7 @@ class BatchSender:
         self._connections.clear()
 
     def begin(self) -> None:
-        """Another transaction begins, behind the answers of the one before."""
+        """Begin another transaction, after all answers of the previous one."""
         self._opening.clear()
         self._waiting.clear()
         if self.adds_partitions:
@@ -129,7 +129,7 @@ class BatchSender:
 
     @property
     def unacknowledged(self) -> int:
-        """How many records were sent, or wait for others to go with, and have no answer yet."""
+        """Return the number of records without an answer, including those that are not sent yet."""
         batches = [
             batch for sent in self._unanswered.values() for each in sent for batch in each.batches
         ]
@@ -146,8 +146,8 @@ class BatchSender:
         count: int = 0,
         answered: Answered | None = None,
     ) -> None:
-        """Produce ``batch``, in parts, of ``count`` records; wait for no answer that need not be
-        there before it.
+        """Produce ``batch``, in parts, of ``count`` records. Wait only for answers that must
+        precede it.
         """
         while place in self._opening:
             self._open(leader)
@@ -162,8 +162,8 @@ class BatchSender:
 
     def flush(self, patience: float | None = None) -> None:
         """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
-        takes more than ``patience`` seconds; nothing is lost then. Each answer may take one
-        time-out.
+        takes more than ``patience`` seconds; no record is lost then. The limit of each answer is
+        one time-out.
         """
         deadline = None if patience is None else time.monotonic() + patience
         for leader in list(self._waiting):
@@ -178,8 +178,8 @@ class BatchSender:
                 self._await_answer(leader)
 
     def settle(self) -> None:
-        """Wait until everything that was sent is answered, whatever the answers are. What waits is
-        not sent any more.
+        """Wait until everything that was sent is answered, successfully or not. Batches that were
+        not sent yet are discarded.
         """
         self._waiting.clear()
         while any(self._unanswered.values()):
@@ -187,20 +187,20 @@ class BatchSender:
                 self.flush()
 
     def drop_unanswered(self) -> None:
-        """Wait for no answer any more: close the connections on which one is missing."""
+        """Stop waiting for answers: close the connections with unanswered requests."""
         self._waiting.clear()
         for leader, unanswered in self._unanswered.items():
             if unanswered:
                 self._drop(leader)
 
     def _drop(self, leader: int) -> None:
-        """Close its connection; nobody waits for an answer on it."""
+        """Close the connection to ``leader``, and forget its unanswered requests."""
         self._unanswered[leader].clear()
         if (connection := self._connections.pop(leader, None)) is not None:
             connection.close()
 
     def _open(self, leader: int) -> None:
-        """Send the first batches that wait for others to go with."""
+        """Send the first batches that were collected for ``leader``."""
         if batches := self._waiting.pop(leader, None):
             self._transmit(leader, batches)
 
@@ -232,7 +232,9 @@ class BatchSender:
         self._unanswered[leader].append(sent)
 
     def _await_answer(self, leader: int) -> None:
-        """Read the oldest answer that is missing. Raises for the first batch that was refused."""
+        """Read the answer to the oldest unanswered request. Raises for the first batch that was
+        refused.
+        """
         connection, sent = self._connections[leader], self._unanswered[leader][0]
         connection.await_answer(sent.number)
         parts, throttled = self._parts(connection.bytes(connection.left))
@@ -263,9 +265,7 @@ class BatchSender:
             self._post(leader, sent)
 
     def _parts(self, answer: bytes) -> tuple[dict[TopicPartition, Any], float]:
-        """The answer for each partition, and for how many seconds the broker reads nothing more
-        from us (a quota).
-        """
+        """Return the answer for each partition, and the throttle time in seconds (a quota)."""
         from kafka.protocol.producer import ProduceResponse
 
         if self.adds_partitions:  # whose answers have a byte of header: there are no tags
@@ -296,10 +296,10 @@ def _raise(batch: _Batch, part: Any) -> None:
 def produce_parts(
     version: int, id_: str, timeout_ms: int, batches: Iterable[tuple[TopicPartition, Parts]]
 ) -> Parts:
-    """The body of a Produce with acks=all, of the transactional id ``id_``; one batch for each
-    place, topic by topic.
+    """Return the body of a Produce with acks=all, for the transactional id ``id_``: one batch for
+    each partition, topic by topic.
 
-    In parts: batches are sent from where they lie, and not copied into a request.
+    The body is in parts, so that batches are not copied into a request.
     """
     flexible = version >= FLEXIBLE
     tags = b"\0" if flexible else b""

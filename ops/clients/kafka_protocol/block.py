@@ -1,5 +1,5 @@
-"""What is given to a transactional writer: records of one topic in the order in which those of a
-partition are to be on the wire.
+"""Input of a transactional writer: records of one topic, which are written to each partition in
+this order.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.record_columns import Rows
 
 Delivered = Callable[[int, Iterable[int], int, int, int], None]
-"""Is given a partition, the rows of one batch there in their order, and what ``Answered`` is
-given.
+"""Receives a partition, the rows of one batch there in their order, and the arguments of
+``Answered``.
 """
 
 
@@ -33,9 +33,9 @@ class Block:
 
 @dataclass(frozen=True)
 class CopiedBlock:
-    """Batches of the same partitions of another topic, and what ``topic`` takes of them as they
-    are. ``named`` names a record by its partition and its offset there; ``count`` is called with
-    whether batches were sent unopened, and how many.
+    """Batches of the same partitions of another topic. ``target`` has the limits of ``topic``.
+    ``named`` names a record by its partition and its offset there; ``count`` receives whether
+    batches were sent unopened, and their number.
     """
 
     topic: str

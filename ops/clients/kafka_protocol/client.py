@@ -40,22 +40,22 @@ kafka-python a timer.
 BATCH = 2_000
 """Ids or partitions in one batched request: an answer of a few hundred kilobytes."""
 FIRST_PATIENCE = 2.0
-"""Seconds for a first login: who refuses one answers at once."""
+"""Seconds for a first login: a refusal comes immediately."""
 LOGIN_PATIENCE = 5.0
-"""Seconds for a second one, by librdkafka, where the first failed."""
+"""Seconds for a second login, by librdkafka, after a failed first one."""
 _LARGEST_ANSWER = 256 * 1024 * 1024
 _PAUSE = 0.005
-"""Seconds to wait while the connection takes no more: its buffer is full, or the broker throttles
-us.
+"""Seconds to wait while the connection accepts nothing more: its buffer is full, or the broker
+throttles the client.
 """
 
 
 def failure(
     error: Exception, bootstrap: str, doing: str, failures: ConnectionFailures = NO_FAILURES
 ) -> ConnectctlError:
-    """The error of ours that ``error`` means, with its reason in ``failures`` where it only says
-    that there is no answer. What is not a failure of Kafka or the network is raised again: it is a
-    bug.
+    """Return ``error`` as a ``ConnectctlError``. If it only reports a missing answer, the reason is
+    taken from ``failures``. Any other error than those of Kafka and the network is a bug, and is
+    raised again.
     """
     import kafka.errors as theirs
 
@@ -119,9 +119,7 @@ class KafkaProtocolClient:
         self._opening = threading.RLock()
         self._failures = NO_FAILURES
         self.explains = True
-        """Whether a broker that does not answer is looked at for the cause, for up to some seconds
-        (``explained``).
-        """
+        """True if a missing answer is diagnosed, for up to some seconds (``explained``)."""
         load()
 
     @property
@@ -164,8 +162,8 @@ class KafkaProtocolClient:
         return manager
 
     def _bootstrap(self, loop: Any, manager: Any) -> None:
-        """Know the brokers. kafka-python asks on after a login that was refused; where librdkafka's
-        is, too, that is all.
+        """Look up the brokers. kafka-python repeats a login that was refused; if librdkafka's login
+        is refused as well, that is the error.
         """
         first = min(FIRST_PATIENCE, self.timeout)
         try:
@@ -193,8 +191,8 @@ class KafkaProtocolClient:
             raise self.failure(e, doing) from e
 
     def failure(self, error: Exception, doing: str) -> ConnectctlError:
-        """``failure`` with what this client's connections failed for, and a look at why there is
-        none.
+        """Return ``failure`` with the errors of this client's connections, and with a diagnosis of
+        the cause if ``explains``.
         """
         ours = failure(error, self.bootstrap, doing, self._failures)
         return (
@@ -204,8 +202,8 @@ class KafkaProtocolClient:
         )
 
     def _login_error(self, error: ConnectctlError) -> ConnectctlError:
-        """``error``, or that the login is refused: behind TLS kafka-python sees the broker's close
-        before its answer.
+        """Return ``error``, or the refusal of the login: with TLS, kafka-python sees that the
+        broker closes the connection before it sees the answer.
         """
         from connectctl.ops.clients.librdkafka.connection import Connection
 
@@ -228,8 +226,8 @@ class KafkaProtocolClient:
         return sorted(broker.node_id for broker in self.manager.cluster.brokers())
 
     def newest(self, request: Any) -> int:
-        """The newest version of ``request`` that both sides know; -1 where the brokers do not know
-        it at all.
+        """Return the newest version of ``request`` that both sides support; -1 if the brokers do
+        not support the request.
         """
         import kafka.errors as theirs
 
@@ -283,7 +281,9 @@ class KafkaProtocolClient:
             self.run("look up the brokers", request)
 
     async def each(self, work: Iterable[Awaitable[Any]]) -> list[Any]:
-        """Run all at once; what one raises is given in place of its result."""
+        """Run all concurrently. Return the results in order, an exception in place of the result of
+        one that raised.
+        """
         futures = [self.manager.call_soon(_result_or_error, one) for one in work]
         return [await future for future in futures]
 
@@ -456,7 +456,7 @@ class _Pipeline:
 
 
 def known_code(code: int) -> Code:
-    """A broker's error code; one that ``Code`` does not have counts as an unexpected error."""
+    """Return a broker's error code; one that ``Code`` lacks counts as an unexpected error."""
     try:
         return Code(code)
     except ValueError:
@@ -464,8 +464,8 @@ def known_code(code: int) -> Code:
 
 
 def code_of(error: Exception) -> Code:
-    """What a request that failed as a whole counts as, for each of its items. Raises what is not a
-    failure of Kafka.
+    """Return the code of a request that failed as a whole, for each of its items. Raises ``error``
+    if it is not a failure of Kafka.
     """
     import kafka.errors as theirs
 

@@ -79,7 +79,7 @@ class GroupLock:
         Raises ``Refused`` if another client holds it, ``NotAuthorized`` if the right is missing.
         ``ours`` returns whether no other process can execute a run, because this one has locked its
         journal's file: if such a run still holds the lock and its process on this host is gone, the
-        lock is taken at once.
+        lock is taken immediately.
         """
         who = f"{_user()}@{socket.gethostname()}"
         since = now_utc("seconds")
@@ -153,9 +153,11 @@ class _Session:
     # ------------------------------------------------------------------------------------ the group
 
     def join(self, run: str) -> LockHolder | None:
-        """Become the only member; gives who is that already, else None."""
-        # Not the run's name alone: a process that resumes a run which another one executes would
-        # share it, and be let in.
+        """Become the only member. Return the holder of the lock if another member is in the group,
+        else None.
+        """
+        # The run's name is not sufficient: a second process that resumes the same run would share
+        # it, and could join.
         self._protocol = f"{run}-{secrets.token_hex(4)}"
         end = time.monotonic() + self._timeout
         while True:
@@ -260,7 +262,7 @@ class _Session:
         return self._coordinator.check(self._coordinator.ask(request, self._timeout).error_code)
 
     def leave(self) -> None:
-        """Release the lock at once, if the coordinator responds; else it is released after the
+        """Release the lock immediately, if the coordinator responds; else it is released after the
         session.
         """
         if self._member and not self._lost:

@@ -113,8 +113,8 @@ class Groups:
         asked: Sequence[tuple[int, Sequence[ReaderGroup]]],
         one: Callable[[int, Sequence[ReaderGroup]], Awaitable[list[ReaderGroup]]],
     ) -> list[ReaderGroup]:
-        """The groups with what ``one`` adds, or with why there is nothing to add; all coordinators
-        at once.
+        """Return the groups with what ``one`` adds, or the reason if it adds nothing; all
+        coordinators are asked concurrently.
         """
         wire = self._brokers.wire
         results = wire.run(doing, lambda: wire.each(one(broker, some) for broker, some in asked))

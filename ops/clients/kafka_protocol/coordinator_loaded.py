@@ -1,4 +1,4 @@
-"""Whether a group's coordinator has loaded everything that its predecessor wrote.
+"""Checks that a group's coordinator has loaded everything that its predecessor wrote.
 
 A coordinator answers requests about a group (DescribeGroups, OffsetFetch) as of the high watermark
 of its partition of ``__consumer_offsets`` (``CoordinatorRuntime.scheduleReadOperation``). A new

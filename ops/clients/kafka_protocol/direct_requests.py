@@ -23,11 +23,11 @@ class DirectRequests:
         self._wire, self._timeout = wire, timeout
         self._connections: dict[int, RawConnection] = {}
         self._used: dict[int, float] = {}
-        """When each connection had its last request."""
+        """The time of the last request on each connection."""
 
     def ask(self, doing: str, request: Any, broker: int, patience: float | None = None) -> Any:
-        """Send ``request``, and give its answer, within ``patience`` seconds or one time-out. Where
-        there is none, the connection is closed: the next one is asked on another.
+        """Send ``request`` and return its answer, within ``patience`` seconds or one time-out.
+        Without an answer the connection is closed, and the next request uses another.
         """
         seconds = patience or self._timeout
         try:
@@ -41,7 +41,7 @@ class DirectRequests:
             self._drop(broker)
             raise self._wire.failure(e, doing) from e
         except BaseException:
-            self._drop(broker)  # on which an answer would come that nobody waits for
+            self._drop(broker)  # an unread answer would arrive on it
             raise
         self._used[broker] = time.monotonic()
         return answer

@@ -33,7 +33,7 @@ LANES = 64
 SHARE = 100
 """Ids for which a connection is worth opening."""
 CHUNK = 25
-"""Requests that are sent at once on a connection; the next ones when half of them are answered."""
+"""Requests that are sent together on a connection; the next ones when half of them are answered."""
 IN_FLIGHT = LANES * (CHUNK + CHUNK // 2)
 """Requests to one coordinator that wait for their answers, at most."""
 OLDEST, NEWEST = 3, 5
@@ -124,9 +124,7 @@ def _converse(
 
 
 class _Lane:
-    """A connection to a coordinator, and the ids that were asked for on it and have no answer
-    yet.
-    """
+    """A connection to a coordinator, with the ids whose requests have no answer yet."""
 
     def __init__(self, broker: _Broker, connection: RawConnection) -> None:
         self.connection = connection
@@ -135,8 +133,8 @@ class _Lane:
         self._waiting: deque[str] = deque()
 
     def receive(self, on_answer: OnAnswer) -> bool:
-        """Pass on the answers that are there and send more; whether the connection is good for
-        more.
+        """Pass on the received answers, and send more requests. Return whether more answers are
+        expected on the connection.
         """
         try:
             if self._waiting:
@@ -150,7 +148,7 @@ class _Lane:
         return bool(self._waiting)
 
     def abandon(self, on_answer: OnAnswer) -> None:
-        """Tell that nothing is known of what was asked for and not answered."""
+        """Report the ids without an answer as ``NO_ANSWER``."""
         for id in self._waiting:
             on_answer(id, Code.NO_ANSWER, None)
 
@@ -189,7 +187,7 @@ class _Broker:
 
     @property
     def may_open(self) -> bool:
-        """Whether another connection may come that has something to ask for."""
+        """Return whether another connection may open for the remaining ids."""
         return self._taken < self._count and not (self._all_open.is_set() and self._opened.empty())
 
     def open_all(self) -> None:
@@ -211,13 +209,13 @@ class _Broker:
             self._all_open.set()
 
     def opened(self) -> Iterator[_Lane]:
-        """The connections that have come since."""
+        """Yield the connections that were opened since the last call."""
         with suppress(Empty):
             while True:
                 yield self._opened.get_nowait()
 
     def end(self) -> None:
-        """No more connections; unused ones are closed."""
+        """Open no more connections, and close the unused ones."""
         self._ended.set()
         for lane in self.opened():
             lane.close()

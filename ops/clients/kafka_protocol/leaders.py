@@ -202,7 +202,7 @@ class Leaders:
         request: Callable[[Sequence[TopicPartition]], Any],
         read: Callable[[Any], Iterator[tuple[TopicPartition, Item | Code]]],
     ) -> dict[TopicPartition, Item | Code]:
-        """Ask the leader of each place, all leaders at once."""
+        """Ask the leader of each partition, all leaders concurrently."""
         if not places:
             return {}
         leaders = self.leaders(sorted({place.topic for place in places}))

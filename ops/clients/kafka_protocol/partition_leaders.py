@@ -1,6 +1,4 @@
-"""How many partitions each topic of a producer has, and who leads them, looked up once and kept for
-a while.
-"""
+"""The partitions of a producer's topics and their leaders, cached for a while."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ TOPIC_PAUSE = 0.1
 METADATA_AGE = 300.0
 """Seconds after which partitions and leaders are looked up again: ``metadata.max.age.ms``."""
 _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTION))
-"""Errors of a topic that waiting does not mend."""
+"""Errors of a topic that waiting does not resolve."""
 
 
 class PartitionLeaders:

@@ -69,7 +69,7 @@ class RawConnection:
         try:
             self._connect(port, timeout if patience is None else patience)
         except Exception as e:
-            wire.look_up_again()  # the broker may be elsewhere by now
+            wire.look_up_again()  # the broker may have moved
             raise wire.failure(e, "connect") from e
 
     def _connect(self, port: int, patience: float) -> None:
@@ -103,33 +103,31 @@ class RawConnection:
         self.await_answer(self.send(request))
 
     def answer_to(self, request: Any) -> Any:
-        """The answer to ``request``, which has begun, to its end."""
+        """Return the answer to ``request``, which has begun, to its end."""
         kind = request.header.get_response_class()
         data = self.bytes(self.left)
-        # Behind the header of a flexible version is a byte that counts its tags: there are none.
+        # The header of a flexible version ends with a byte for the number of tags, which is 0.
         return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
 
     @property
     def wants_quiet(self) -> bool:
-        """Whether the login is to be renewed, which ``send`` does as soon as no answer is on its
-        way.
-        """
+        """Return whether the login must be renewed; ``send`` does so when no answer is pending.."""
         return self._session.is_ending
 
     def send(self, request: Any) -> int:
-        """Send ``request``; gives its number, for ``await_answer``. Answers come in the order of
-        the requests.
+        """Send ``request`` and return its number, for ``await_answer``. Answers come in the order
+        of the requests.
 
-        Raises ``NotAuthorized`` where the login is to be renewed and the broker no longer takes it.
+        Raises ``NotAuthorized`` if the login must be renewed and the broker no longer accepts it.
         """
         self._renew()
         return self._transmit(request)
 
     def send_many(self, key: int, version: int, bodies: Sequence[bytes]) -> range:
-        """Send requests of one kind, encoded already, under headers of version 2 (KIP-482); gives
-        their numbers.
+        """Send encoded requests of one kind under headers of version 2 (KIP-482), and return their
+        numbers.
 
-        Their answers have a byte of header, which counts the tags behind it: none. Raises as
+        The header of their answers ends with a byte for the number of tags, which is 0. Raises as
         ``send``.
         """
         self._renew()
@@ -257,17 +255,17 @@ class RawConnection:
         return int(self._socket.fileno())
 
     def is_answering(self, seconds: float) -> bool:
-        """Whether bytes of an answer are there, or come within ``seconds``."""
+        """Return whether bytes of an answer are there, or arrive within ``seconds``."""
         taken = self._filled > self._at or (
             isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
         )
         return taken or bool(readable([self], max(0.0, seconds)))
 
     def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
-        """How each answer begins, as ``layout`` has it, that is there as a whole; in the order of
-        the requests.
+        """Return the beginning of each complete answer, by ``layout``, in the order of the
+        requests.
 
-        Waits for nothing. All answers that are on their way must fit into the buffer together.
+        Does not wait. All answers in flight must fit into the buffer together.
         """
         self._take_in()
         found, at = [], self._at

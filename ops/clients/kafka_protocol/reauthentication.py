@@ -41,7 +41,7 @@ class Login:
 
     @property
     def is_ending(self) -> bool:
-        """Whether it is time to log in again."""
+        """Return whether it is time to log in again."""
         return self.renew_at is not None and time.monotonic() > self.renew_at
 
 

@@ -1,4 +1,4 @@
-"""What a broker refused, as an exception, and how long is waited before it is asked again."""
+"""A broker's refusal as an exception, and the pauses before a repetition."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Named = Callable[[int], str]
 
 
 class Refusal(Exception):
-    """A broker's error ``code``, as Kafka numbers it. Of a batch: who can name its records
-    (``named``), the number of the one that was at fault and what the broker said, where it did;
-    ``topic`` is its topic, and ``alone`` is, too, where it had no other record.
+    """A broker's error ``code``, as Kafka numbers it. Of a batch: ``named`` names its records,
+    ``record`` is the number of the rejected one, and ``topic`` is its topic; ``alone`` is the
+    topic, too, if the batch has no other record. The broker's message is included if it sent one.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Refusal(Exception):
 
 
 def pauses() -> Iterator[float]:
-    """Seconds to wait before a request is sent again, longer each time."""
+    """Yield the seconds to wait before a request is sent again, longer each time."""
     pause = FIRST_PAUSE
     while True:
         yield pause
@@ -45,7 +45,7 @@ def pauses() -> Iterator[float]:
 
 
 def check(*codes: int) -> None:
-    """Raises ``Refusal`` for the first that is an error."""
+    """Raise ``Refusal`` for the first of ``codes`` that is an error."""
     for code in codes:
         if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
             # Its metadata had it: a broker hears of a new topic, or of its leadership, after

@@ -116,18 +116,18 @@ class Presence:
         self._thread.start()
 
     def leave(self) -> None:
-        """Be no member any more, at once."""
+        """Leave the group immediately."""
         self._over.set()
         if self._thread is not None:
             self._thread.join(SESSION)
             self._thread = None
 
     def hold_alone(self, patience: float) -> None:
-        """Become the only member. Raises ``Refused`` if another one lives, ``TimedOut``,
+        """Become the only member. Raises ``Refused`` if another member is alive, ``TimedOut``,
         ``NotAuthorized``.
 
-        If two join at once, at least one sees the other: both leave and try again, after different
-        pauses.
+        If two join at the same time, at least one sees the other: both leave and try again, after
+        different pauses.
         """
         began = time.monotonic()
         while True:

@@ -27,8 +27,8 @@ ASK_AGAIN = {
     Code.NOT_COORDINATOR,
     Code.CONCURRENT_TRANSACTIONS,
 }
-"""Answers of a group's coordinator behind which the same offsets may be given again: it has moved,
-or is not ready.
+"""Errors of a group's coordinator after which the same offsets may be sent again: it has moved, or
+is not ready.
 """
 
 _NOT_ATTEMPTED = 55

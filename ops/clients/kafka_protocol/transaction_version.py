@@ -1,4 +1,4 @@
-"""Whether a cluster's transactions are those of KIP-890's second part (transaction version 2).
+"""Determines whether a cluster uses transaction version 2 (KIP-890's second part).
 
 The finalized feature ``transaction.version`` decides. Brokers offer the newer versions of the
 requests also where the feature is off, and a broker that reports no features has none. See
@@ -24,7 +24,7 @@ NEW_OFFSET_COMMIT = 5
 
 
 def has_version_2(wire: KafkaProtocolClient) -> bool:
-    """Whether transactions are to be written as those of version 2."""
+    """Return whether transactions are written in version 2."""
     from kafka.protocol.metadata import ApiVersionsRequest
     from kafka.protocol.producer import EndTxnRequest, ProduceRequest, TxnOffsetCommitRequest
 
@@ -42,8 +42,8 @@ def has_version_2(wire: KafkaProtocolClient) -> bool:
 
 
 def finalized(answer: Any) -> dict[str, int]:
-    """The cluster's features by their levels, as the ``answer`` to an ApiVersions has them; none
-    where it has none.
+    """Return the cluster's features in an ApiVersions ``answer`` with their levels; empty if it has
+    none.
     """
     if (answer.finalized_features_epoch or 0) < 0:
         return {}

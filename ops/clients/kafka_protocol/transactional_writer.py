@@ -1,5 +1,5 @@
-"""The one writer of transactions: blocks of records as batches of a producer, which partition each
-record goes to, and how large batches are.
+"""Writes blocks of records as batches of a producer's transaction: determines the partition of each
+record, and the size of batches.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ TOPIC_PATIENCE = 30.0
 
 
 class TransactionalWriter:
-    """Writes into the transaction of ``producer``, compressed with ``codec``, in batches of at most ``batch_bytes``
-    before that. ``largest`` is how many bytes a record batch may have, where that is known;
-    ``too_large`` gives what is raised for the record of that name, for that topic, that has more,
-    and why. A topic that is not there, and a partition without a leader, is waited for ``patience``
-    seconds. ``check`` is called before partitions are added.
+    """Writes to the transaction of ``producer``, compressed with ``codec``, in batches of at most
+    ``batch_bytes`` before compression. ``largest`` is the maximum number of bytes of a record
+    batch, if known. ``too_large`` returns the exception for a larger record, from its name, its
+    topic and the reason. The wait for a missing topic, or for the leader of a partition, is
+    ``patience`` seconds. ``check`` is called before partitions are added.
     """
 
     def __init__(
@@ -91,8 +91,8 @@ class TransactionalWriter:
             )
 
     def _write_copies(self, block: CopiedBlock) -> None:
-        """Send batches as they are, but for their headers; one that its topic would not take, or
-        that is to be compressed otherwise there, is opened and made anew.
+        """Send batches unchanged, except for their headers. A batch that its topic would reject, or
+        that needs another compression there, is decoded and encoded again.
         """
         batches = [(each.partition, each) for each in block.batches]
         for place, some in self._ready(block.topic, batches):
@@ -157,7 +157,7 @@ class TransactionalWriter:
     def _placed_few(
         self, topic: str, rows: Rows, count: int, new: list[Any]
     ) -> Iterator[tuple[int, RowBatch]]:
-        """As ``_placed``, for a few rows, which are no columns."""
+        """Yield as ``_placed``, for a few rows, without columns."""
         of: dict[int, list[int]] = {}
         in_turn = self._in_turn(topic)
         for row, (key, given) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
@@ -180,9 +180,9 @@ class TransactionalWriter:
         count: int,
         new: list[Any],
     ) -> Iterator[tuple[int, RowBatch]]:
-        """Batches with their partitions: those that are ``given``, or empty if none is, keys where
-        Java's partitioner puts them, others batch by batch in turn. ``new`` gets the order of the
-        rows, where that is another.
+        """Yield batches with their partitions: the ``given`` ones (empty if there are none), for
+        keys those of Java's partitioner, and for other records a partition in turn for each batch.
+        ``new`` receives the order of the rows, if it is another.
         """
         import numpy as np
 
@@ -232,7 +232,7 @@ def _check_timestamps(times: Any, named: Named | None) -> None:
 
 
 def _rows(batch: RowBatch, order: list[Any]) -> Iterable[int]:
-    """Which rows of the source are in ``batch``, in their order."""
+    """Return the rows of the source in ``batch``, in their order."""
     if not order:
         return range(batch.start, batch.end)
     rows: Any = order[0][batch.start : batch.end]
@@ -240,7 +240,7 @@ def _rows(batch: RowBatch, order: list[Any]) -> Iterable[int]:
 
 
 def _named(named: Named, batch: RowBatch, order: list[Any], record: int) -> str:
-    """Which row of the source a record of ``batch`` is."""
+    """Return the name of a record of ``batch`` by its row in the source."""
     row = batch.start + record
     return named(int(order[0][row]) if order else row)
 
@@ -257,5 +257,5 @@ def _made(some: CopiedRecords, target: TargetTopic, name: Callable[[], str]) -> 
 def _copy_named(
     name: Callable[[int], str], some: CopiedRecords, sent: SentBatch, record: int
 ) -> str:
-    """Which record of the source a record of a sent batch is."""
+    """Return the name of a record of a sent batch by its offset in the source."""
     return name(some.offset_of(sent.first + record))

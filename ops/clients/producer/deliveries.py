@@ -1,4 +1,4 @@
-"""Delivery reports: what ``on_delivery`` is called with for each record, and when."""
+"""Delivery reports: the calls of ``on_delivery``, one for each record."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ Callback = Callable[[KafkaError | None, Message], Any]
 
 @dataclass
 class _Reports:
-    """Callbacks of records of ``rows``, by their number there, that were not answered yet."""
+    """The callbacks of unanswered records of ``rows``, by their number in ``rows``."""
 
     topic: str
     rows: Rows
     callbacks: dict[int, Callback]
 
     def message(self, row: int, partition: int, appended: int = -1, **more: Any) -> Message:
-        """The record of that number as confluent-kafka has it. ``appended`` is in ms."""
+        """Return the record with number ``row`` as confluent-kafka's message. ``appended`` is the
+        log append time in ms, -1 if the topic keeps create times.
+        """
         made = (TIMESTAMP_CREATE_TIME, self.rows.timestamps[row] or 0)
         when = made if appended < 0 else (TIMESTAMP_LOG_APPEND_TIME, appended)
         key, value, headers = self.rows.keys[row], self.rows.values[row], self.rows.headers[row]
@@ -38,9 +40,7 @@ class _Reports:
 
 
 class Deliveries:
-    """Callbacks of records: of those that are kept, of those that were sent, and of those that an
-    answer is there for.
-    """
+    """The callbacks of records in three states: buffered, sent, and answered."""
 
     def __init__(self) -> None:
         self._kept: dict[str, dict[int, Callback]] = defaultdict(dict)
@@ -49,21 +49,22 @@ class Deliveries:
 
     @property
     def due(self) -> int:
-        """How many callbacks can be called."""
+        """Return the number of callbacks that can be called."""
         return len(self._due)
 
     @property
     def are_awaited(self) -> bool:
-        """Whether a callback waits for a record to be acknowledged."""
+        """Return whether a callback waits for the acknowledgement of its record."""
         return bool(self._kept) or any(reports.callbacks for reports in self._sent)
 
     def keep(self, topic: str, row: int, callback: Callback) -> None:
-        """Have ``callback`` called with what comes of that row of those for ``topic``."""
+        """Register ``callback`` for a buffered record: row ``row`` of those for ``topic``."""
         self._kept[topic][row] = callback
 
     def sending(self, topic: str, rows: Rows) -> Delivered | None:
-        """All ``rows`` for ``topic`` are about to be sent; gives what is to be told of their
-        answers.
+        """Move the callbacks for ``topic`` to the sent records; ``rows`` are all its buffered
+        records. Return the function that receives the brokers' answers; None if there are no
+        callbacks.
         """
         callbacks = self._kept.pop(topic, None)
         if callbacks is None:
@@ -90,8 +91,9 @@ class Deliveries:
                 )
 
     def drop(self, kept: dict[str, Rows]) -> None:
-        """Nothing more is sent, or answered: as librdkafka has it, records that were sent have
-        ``_PURGE_INFLIGHT``, and those that are ``kept``, and are not any more, ``_PURGE_QUEUE``.
+        """Report every unanswered record as lost. As in librdkafka, sent records get
+        ``_PURGE_INFLIGHT``, and buffered records ``_PURGE_QUEUE``. ``kept`` are the buffered
+        records, which are cleared.
         """
         rest = [(reports, KafkaError._PURGE_INFLIGHT) for reports in self._sent]
         for topic, callbacks in self._kept.items():
@@ -107,8 +109,9 @@ class Deliveries:
         kept.clear()
 
     def serve(self) -> int:
-        """Call what can be called, in the order of the answers; how many that were. What a callback
-        raises is raised, and the others are called the next time.
+        """Call the callbacks of answered records, in the order of the answers, and return their
+        number. An exception of a callback is raised; the next call continues with the other
+        callbacks.
         """
         served = 0
         while self._due:

@@ -1,5 +1,5 @@
-"""What the public producer raises: confluent-kafka's ``KafkaException``, by what its caller is to
-do.
+"""The public producer's exceptions: confluent-kafka's ``KafkaException``, with a subclass for each
+reaction of the caller.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _FATAL = (
 
 
 class AbortRequired(KafkaException):  # type: ignore[misc]
-    """The transaction cannot be committed, and nothing of it will be seen: call
-    ``abort_transaction()`` and begin again.
+    """The transaction cannot be committed: call ``abort_transaction()`` and begin again. Readers
+    with ``read_committed`` see none of its records.
     """
 
 
 class RequestFailed(KafkaException):  # type: ignore[misc]
-    """Nothing was decided: call the same method again. Of ``commit_transaction()``: the transaction
-    may be committed, and the next call says whether it is.
+    """The request has no result yet: call the same method again. ``commit_transaction()`` may have
+    committed the transaction; the next call determines whether it did.
     """
 
 
 class ProducerFailed(KafkaException):  # type: ignore[misc]
-    """This producer is good for nothing but ``close()``. Where it was raised by
-    ``commit_transaction()``, the transaction is committed or aborted as a whole, and which of the
-    two has to be read from the topic, behind the ``init_transactions()`` of another producer.
+    """The producer cannot continue: only ``close()`` is possible. After ``commit_transaction()``,
+    the transaction is committed or aborted as a whole. To determine which, read the topic after the
+    ``init_transactions()`` of another producer.
     """
 
 
 class ProducerFenced(ProducerFailed):
-    """As ``ProducerFailed``: another producer has the transactional id, or
-    ``transaction.timeout.ms`` is over.
+    """A ``ProducerFailed``: another producer has the transactional id, or the transaction exceeded
+    ``transaction.timeout.ms``.
     """
 
 
@@ -65,17 +65,17 @@ _NEXT = {
         "transaction.timeout.ms",
     ),
 }
-"""What to do, or to look at, about what a broker refused."""
+"""The next step for an error code of a broker."""
 
 
 def error_of(problem: Exception, doing: str) -> KafkaError:
-    """``problem`` as confluent-kafka has errors, without what follows from it."""
+    """Return ``problem`` as a ``KafkaError`` without flags (fatal, retriable, abort required)."""
     code, why = _code_and_cause(problem)
     return KafkaError(code, f"could not {doing}: {why}")
 
 
 def _code_and_cause(problem: Exception) -> tuple[int, str]:
-    """The error code of ``problem``, and what it says of the cause and the next step."""
+    """Return the error code of ``problem``, with its cause and the next step in words."""
     if isinstance(problem, Refusal):
         parts = (
             KafkaError(problem.code).str(),
@@ -101,12 +101,12 @@ _OF_CONNECTIONS = {
     NotAuthorized: (KafkaError._AUTHENTICATION, "the sasl.… properties"),
     NotTrusted: (KafkaError._SSL, "security.protocol and the ssl.… properties"),
 }
-"""Error codes of connections that do not come about, and which properties to check."""
+"""Error codes of failed connections, with the properties to check."""
 
 
 def _about(refused: Refusal) -> str | None:
-    """Which record, or topic, was refused; of several records of which no one is said to be at
-    fault, their topic.
+    """Return the refused record or topic in words: the topic if it is unknown which of its records
+    was refused, None without a topic.
     """
     if refused.topic is None:
         return None
@@ -117,23 +117,23 @@ def _about(refused: Refusal) -> str | None:
 
 
 def is_fatal(problem: Exception) -> bool:
-    """Whether another transaction of this producer would meet the same."""
+    """Return whether another transaction of this producer would fail in the same way."""
     return isinstance(problem, NotAuthorized) or (
         isinstance(problem, Refusal) and problem.code in (*FENCED, *_FATAL)
     )
 
 
 def abort_required(error: KafkaError) -> AbortRequired:
-    """``error``, of which ``txn_requires_abort()`` is true."""
+    """Return the exception for ``error`` with ``txn_requires_abort()``."""
     return AbortRequired(KafkaError(error.code(), error.str(), False, False, True))
 
 
 def request_failed(error: KafkaError) -> RequestFailed:
-    """``error``, which is ``retriable()``."""
+    """Return the exception for ``error`` with ``retriable()``."""
     return RequestFailed(KafkaError(error.code(), error.str(), False, True, False))
 
 
 def failed(error: KafkaError) -> ProducerFailed:
-    """``error``, which is ``fatal()``."""
+    """Return the exception for ``error`` with ``fatal()``."""
     kind = ProducerFenced if error.code() in FENCED else ProducerFailed
     return kind(KafkaError(error.code(), error.str(), True, False, False))

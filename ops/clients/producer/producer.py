@@ -40,21 +40,21 @@ from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 BUFFER_BYTES = 8_000_000
-"""Bytes of keys, values and headers that are kept until they are sent."""
+"""Bytes of keys, values and headers that are buffered before they are sent."""
 _NO_PARTITION = -1
 
 
 class TransactionalProducer:
-    """Writes records in transactions, each of which readers with ``read_committed`` see as a whole,
-    once, or not at all.
+    """Writes records in transactions. Readers with ``read_committed`` see all records of a
+    transaction, once, or none.
 
     ``config`` has librdkafka's names: ``bootstrap.servers``, ``transactional.id``,
-    ``transaction.timeout.ms`` (60,000 ms), ``socket.timeout.ms`` (10,000 ms: how long one request
-    may take), ``topic.metadata.propagation.max.ms`` (30,000 ms: how long a topic that is not there
-    is waited for), ``batch.size`` and ``message.max.bytes`` (1,000,000 bytes),
-    ``compression.type``, ``client.id``, and those that begin with ``security.``, ``ssl.`` and
-    ``sasl.``. Properties that only tune librdkafka have no effect; any other one is refused. Keys
-    go to the partitions where Java's producer puts them (``partitioner=murmur2_random``).
+    ``transaction.timeout.ms`` (60,000 ms), ``socket.timeout.ms`` (10,000 ms: the limit of one
+    request), ``topic.metadata.propagation.max.ms`` (30,000 ms: the wait for a topic that does not
+    exist), ``batch.size`` and ``message.max.bytes`` (1,000,000 bytes), ``compression.type``,
+    ``client.id``, and those that begin with ``security.``, ``ssl.`` and ``sasl.``. Properties that
+    only tune librdkafka have no effect; any other property is refused. Records with a key get the
+    partition of Java's producer (``partitioner=murmur2_random``).
 
     On brokers with ``transaction.version`` 2 (KIP-890, by default from Kafka 4.0 on) each
     transaction has an epoch of its own: a request that the network delivers late is refused, and
@@ -62,9 +62,10 @@ class TransactionalProducer:
     without an answer ends the producer instead.
 
     Every method raises ``KafkaException``: ``AbortRequired``, ``RequestFailed``,
-    ``ProducerFailed``, ``ProducerFenced``, or one with ``_STATE`` or ``_INVALID_ARG`` for a call
-    that does not fit. All time-outs of methods are in seconds. Methods may be called from several
-    threads, one at a time gets in; callbacks are called by the thread that is in.
+    ``ProducerFailed``, ``ProducerFenced``, or one with ``_STATE`` or ``_INVALID_ARG`` for a call in
+    the wrong state or with invalid arguments. All time-outs of methods are in seconds. Methods may
+    be called from several threads, and run one at a time. A callback runs on the thread of the
+    method that calls it.
     """
 
     def __init__(self, config: Mapping[str, Any]):
@@ -102,8 +103,8 @@ class TransactionalProducer:
             self.close()
 
     def __len__(self) -> int:
-        """How many records were produced and not acknowledged yet, or wait for ``poll()`` to call
-        their callback.
+        """Return the number of records without an acknowledgement, plus the number of callbacks
+        that wait for ``poll()``.
         """
         with self._lock:
             return self._unacknowledged + self._deliveries.due
@@ -113,8 +114,8 @@ class TransactionalProducer:
         return sum(len(rows) for rows in self._rows.values()) + self._producer.unacknowledged
 
     def close(self) -> None:
-        """Close the connections, and call the callbacks that are left. What is open is aborted when
-        it expires, or by the next producer of the id.
+        """Close the connections, and call the remaining callbacks. An open transaction is aborted
+        when it expires, or by the next producer of the id.
         """
         with self._lock:
             self._state.fail(KafkaError(KafkaError._STATE, "the producer is closed"))
@@ -123,11 +124,11 @@ class TransactionalProducer:
             self._deliveries.serve()
 
     def init_transactions(self, timeout: float = 60.0) -> None:
-        """Fence older producers of the id and wait until what they have open is ended, for up to
-        ``timeout`` seconds.
+        """Fence older producers of the id, and wait up to ``timeout`` seconds for the end of their
+        transaction.
 
-        Raises ``RequestFailed`` where that takes longer or nobody answers, and ``ProducerFailed``
-        where it is not allowed.
+        Raises ``RequestFailed`` if that takes longer or no coordinator answers, and
+        ``ProducerFailed`` if it is not permitted.
         """
         with self._lock:
             self._state.expect("init_transactions()", Phase.NEW)
@@ -136,9 +137,7 @@ class TransactionalProducer:
             self._state.become(Phase.READY)
 
     def begin_transaction(self) -> None:
-        """Begin a transaction. No request is sent: for the brokers it begins with its first
-        record.
-        """
+        """Begin a transaction. No request is sent: brokers begin it with its first record."""
         with self._lock:
             self._state.expect("begin_transaction()", Phase.READY)
             self._state.become(Phase.OPEN)
@@ -154,18 +153,18 @@ class TransactionalProducer:
         timestamp: int = 0,
         headers: HeadersGiven | None = None,
     ) -> None:
-        """Put a record into the transaction. ``timestamp`` is in ms, 0 for the time at which it is
-        sent; ``partition`` -1 for that of its key, or any where it has none.
+        """Add a record to the transaction. ``timestamp`` is in ms, 0 for the time of sending.
+        ``partition`` -1 selects the partition by the key, or any partition without a key.
 
-        ``on_delivery``, or ``callback``, is called once with an error, or None, and the record as a
-        ``confluent_kafka.Message`` with its partition and offset, by ``poll``, ``flush``,
-        ``commit_transaction``, ``abort_transaction`` or ``close``. No error means that the record
-        is acknowledged, not that it is committed. What it raises, that method raises.
+        ``on_delivery``, or ``callback``, is called once, by ``poll``, ``flush``,
+        ``commit_transaction``, ``abort_transaction`` or ``close``. Its arguments are an error, or
+        None, and the record as a ``confluent_kafka.Message`` with its partition and offset. None
+        means that the record is acknowledged, not that it is committed. An exception of the
+        callback is raised by the method that calls it.
 
-        Raises ``AbortRequired`` where what was produced before could not be sent, and
-        ``KafkaException`` with ``MSG_SIZE_TOO_LARGE`` for a record that makes a batch above
-        ``message.max.bytes``, which is not in the transaction then, and ``ValueError`` for a
-        negative ``timestamp``.
+        Raises ``AbortRequired`` if earlier records could not be sent, and ``ValueError`` for a
+        negative ``timestamp``. Raises ``KafkaException`` with ``MSG_SIZE_TOO_LARGE`` for a record
+        that makes a batch above ``message.max.bytes``; that record is not added to the transaction.
         """
         with self._lock:
             if self._state.now is not Phase.OPEN:
@@ -189,10 +188,10 @@ class TransactionalProducer:
                 self._send()
 
     def poll(self, timeout: float | None = 0) -> int:
-        """Call the callbacks of records that are acknowledged, or lost; how many that were.
+        """Call the callbacks of records that are acknowledged or lost, and return their number.
 
-        Where there are none yet, and with a ``timeout`` other than 0, it sends what was produced
-        and waits as ``flush`` does, for so many seconds. Raises ``AbortRequired`` as it does.
+        If there are none, and ``timeout`` is not 0, send the produced records and wait for them as
+        ``flush`` does, for up to ``timeout`` seconds. Raises ``AbortRequired`` as ``flush`` does.
         """
         with self._lock:
             if (
@@ -205,11 +204,11 @@ class TransactionalProducer:
             return self._deliveries.serve()
 
     def flush(self, timeout: float | None = None) -> int:
-        """Send what was produced, wait until it is acknowledged, for ``timeout`` seconds or, if
-        None, each request for ``socket.timeout.ms``, and call its callbacks. Return how many
-        records are not acknowledged. Outside of a transaction there is nothing to send. A
-        connection, the coordinator and a partition without a leader are waited for by their own
-        limits, because a record cannot be sent before.
+        """Send the produced records, wait for their acknowledgements, and call their callbacks.
+        Return the number of records that are not acknowledged. The wait is limited to ``timeout``
+        seconds; if None, to ``socket.timeout.ms`` for each request. Outside of a transaction there
+        is nothing to send. Waits for a connection, for the coordinator and for the leader of a
+        partition have limits of their own, because no record can be sent before.
 
         Raises ``AbortRequired``.
         """
@@ -226,12 +225,12 @@ class TransactionalProducer:
         group_metadata: bytes,
         timeout: float = 30.0,
     ) -> None:
-        """Commit offsets of a consumer group with the transaction (KIP-447): ``positions`` are
-        those of the next records to read, of which those without an offset are left out, and
-        ``group_metadata`` is ``Consumer.consumer_group_metadata()``. The group's coordinator is
-        waited for ``timeout`` seconds.
+        """Commit offsets of a consumer group with the transaction (KIP-447). ``positions`` are the
+        offsets of the next records to read; those without an offset are ignored. ``group_metadata``
+        is ``Consumer.consumer_group_metadata()``. The wait for the group's coordinator is limited
+        to ``timeout`` seconds.
 
-        Raises ``AbortRequired``, also where the group has rebalanced and another member has the
+        Raises ``AbortRequired``, also if the group has rebalanced and another member has the
         partitions.
         """
         with self._lock:
@@ -250,12 +249,13 @@ class TransactionalProducer:
                 self._producer.send_group_offsets(member, offsets, timeout)
 
     def commit_transaction(self, timeout: float = 60.0) -> None:
-        """Send what is left, wait until all is acknowledged, call the callbacks, and commit. When
-        it returns, the transaction is committed. Where a callback raises, it is still open.
+        """Send the remaining records, wait for all acknowledgements, call the callbacks, and
+        commit. When it returns, the transaction is committed. If a callback raises, the transaction
+        is still open.
 
-        Raises ``AbortRequired`` where a record did not arrive; ``RequestFailed`` where leaders or
-        the coordinator did not answer within ``timeout`` seconds: call it again; ``ProducerFailed``
-        where only the topic can tell what came of it.
+        Raises ``AbortRequired`` if a record was not written; ``RequestFailed`` if leaders or the
+        coordinator did not answer within ``timeout`` seconds: call it again; ``ProducerFailed`` if
+        only the topic shows the outcome.
         """
         with self._lock:
             self._state.expect("commit_transaction()", Phase.OPEN, Phase.COMMITTING)
@@ -265,7 +265,7 @@ class TransactionalProducer:
                 if left := self._unacknowledged:
                     why = f"{left} records are not acknowledged after {timeout:g} s"
                     raise request_failed(KafkaError(KafkaError._TIMED_OUT, why))
-                # and no callback has ended it
+                # a callback may have ended it
                 self._state.expect("commit_transaction()", Phase.OPEN)
             self._state.become(Phase.COMMITTING)
             try:
@@ -275,11 +275,12 @@ class TransactionalProducer:
             self._state.become(Phase.READY)
 
     def abort_transaction(self, timeout: float | None = None) -> None:
-        """Abort: nothing of the transaction will be seen, and another one can be begun. The
-        coordinator is waited for ``timeout`` seconds, ``socket.timeout.ms`` if None.
+        """Abort the transaction; then another can begin. Readers with ``read_committed`` see none
+        of its records. The wait for the coordinator is limited to ``timeout`` seconds,
+        ``socket.timeout.ms`` if None.
 
         Raises ``RequestFailed``: call it again; ``ProducerFailed``: the next producer of the id
-        ends it.
+        ends the transaction.
         """
         with self._lock:
             self._state.expect("abort_transaction()", Phase.OPEN, Phase.ABORTABLE)
@@ -301,9 +302,9 @@ class TransactionalProducer:
             self._deliveries.serve()
 
     def _flush(self, timeout: float | None = None) -> int:
-        """Send and wait until nothing is left, also of what callbacks produce, for ``timeout``
-        seconds at most, None or a negative number for no limit. Return how many callbacks were
-        called.
+        """Send and wait until no record is left, also of those that callbacks produce. The wait is
+        limited to ``timeout`` seconds, and has no limit if ``timeout`` is None or negative. Return
+        the number of callbacks that were called.
         """
         served, late = 0, False
         deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
@@ -322,8 +323,8 @@ class TransactionalProducer:
         return served
 
     def _send(self, deadline: float | None = None) -> bool:
-        """Send what was produced. Return False if a topic was not found before ``deadline``, so
-        that its records wait.
+        """Send the produced records. Return False if a topic was not found before ``deadline``: its
+        records stay in the buffer.
         """
         with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
             while self._rows:
@@ -341,7 +342,7 @@ class TransactionalProducer:
         try:
             self._producer.partitions(topic, patience)
         except Refusal:
-            # it was waited for as long as for any topic, or waiting does not help
+            # the wait was as long as for any topic, or waiting does not help
             if time.monotonic() < deadline:
                 raise
             return False

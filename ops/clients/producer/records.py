@@ -1,4 +1,4 @@
-"""Records as confluent-kafka's ``produce`` takes them, their sizes, and their names in messages."""
+"""Arguments of confluent-kafka's ``produce`` as records, with their sizes and names in messages."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from connectctl.ops.kafka.record_columns import Headers, Rows
 
 HeadersGiven = Mapping[str, str | bytes | None] | Sequence[tuple[str, str | bytes | None]]
 ALONE = HEADER.size + LONGEST_HEAD
-"""Bytes of a batch of one record besides its key, value and headers, at most."""
+"""The maximum overhead of a batch of one record, in bytes, besides its key, value and headers."""
 _HEADER = 10
-"""Bytes of a header besides its name and value, at most: two varints."""
+"""The maximum overhead of a header, in bytes, besides its name and value: two varints."""
 _LONGEST_KEY = 60
-"""Bytes of a key that are shown in messages."""
+"""The number of bytes of a key that messages show."""
 
 
 def raw(given: str | bytes | None) -> bytes | None:
-    """A key or a value."""
+    """Return a key or a value as bytes."""
     if given is None or isinstance(given, bytes):
         return given
     if isinstance(given, str):
@@ -36,7 +36,9 @@ def raw_headers(given: HeadersGiven) -> list[tuple[str, bytes | None]]:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """Bytes of a record, without what each record and each batch has besides."""
+    """Return the bytes of a record's key, value and headers, without the overhead of the record and
+    its batch.
+    """
     size = len(key or b"") + len(value or b"")
     return (
         size + sum(_HEADER + len(name.encode()) + len(each or b"") for name, each in headers)
@@ -46,7 +48,7 @@ def size_of(key: bytes | None, value: bytes | None, headers: Headers | None) -> 
 
 
 def name_of(rows: Rows, row: int) -> str:
-    """A record of ``rows``, for messages."""
+    """Return the name of a record of ``rows``, for messages."""
     key, value, headers = rows.keys[row], rows.values[row], rows.headers[row]
     return f"a record with {_key(key)} and {size_of(key, value, headers)} bytes"
 

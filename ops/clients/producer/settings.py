@@ -1,5 +1,5 @@
-"""What the public producer's configuration may say, by librdkafka's names: nothing that matters is
-ignored.
+"""The public producer's configuration, by librdkafka's names. A property that affects delivery is
+used or refused, never ignored.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TUNING = {
     "socket.keepalive.enable",
     "socket.nagle.disable",
 }
-"""What tunes librdkafka's queues and sockets, and promises nothing: it is accepted and has no
-effect.
+"""Properties of librdkafka's queues and sockets that do not affect delivery. They are accepted, and
+have no effect.
 """
 _NUMBERS = {
     "transaction.timeout.ms": 60_000,
@@ -54,8 +54,8 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """``connection`` are the properties of connections. ``request_timeout`` and ``topic_patience``
-    are in seconds, the other time in ms.
+    """The settings of a producer. ``connection`` are the properties of connections.
+    ``request_timeout`` and ``topic_patience`` are in seconds, ``transaction_timeout_ms`` in ms.
     """
 
     id: str
@@ -69,8 +69,8 @@ class ProducerSettings:
 
 
 def settings(config: Mapping[str, Any]) -> ProducerSettings:
-    """What ``config`` says. Raises ``KafkaException`` with ``_INVALID_ARG`` for what cannot be
-    heeded.
+    """Return the settings in ``config``. Raises ``KafkaException`` with ``_INVALID_ARG`` for a
+    property or value that is not supported.
     """
     id_ = config.get("transactional.id")
     if not isinstance(id_, str) or not id_:

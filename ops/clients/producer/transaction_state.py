@@ -1,5 +1,5 @@
-"""The states of a transactional producer: which call may come next, and what a failure leaves
-behind.
+"""The states of a transactional producer: the calls that each permits, and the state after a
+failure.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Phase(Enum):
     OPEN = auto()
     ABORTABLE = auto()
     COMMITTING = auto()
-    """A commit was asked for, and nobody has said whether it was performed."""
+    """A commit was requested, and it is unknown whether it was performed."""
     FAILED = auto()
 
 
 class TransactionState:
-    """The state of one producer, and why it can do no more than abort, or be closed. ``drop`` is
-    called where it has failed for good, and lets go of what was not sent; it must not refer to the
-    producer, which is closed when nothing does.
+    """The state of one producer, and the error that permits only an abort or ``close()``. ``drop``
+    is called when the producer has failed for good, and discards the records that were not sent. It
+    must not refer to the producer, which is closed when nothing refers to it.
     """
 
     def __init__(self, drop: Callable[[], None]):
@@ -45,16 +45,16 @@ class TransactionState:
         self._why: KafkaError | None = None
 
     def become(self, state: Phase) -> None:
-        """``state``, in which nothing has failed."""
+        """Enter ``state``, without an error."""
         self.now, self._why = state, None
 
     def fail(self, error: KafkaError) -> None:
-        """Nothing but ``close()`` is possible any more, because of ``error``."""
+        """Enter ``FAILED`` because of ``error``: from then on only ``close()`` is possible."""
         self.now, self._why = Phase.FAILED, error
         self._drop()
 
     def expect(self, call: str, *states: Phase) -> None:
-        """Raises ``KafkaException`` where ``call`` does not come in one of ``states``."""
+        """Raise ``KafkaException`` for ``call`` in a state that is none of ``states``."""
         if self.now in states:
             return
         if self._why is not None:
@@ -74,8 +74,8 @@ class TransactionState:
     def failing(
         self, doing: str, kind: Callable[[KafkaError], KafkaException], then: Phase | None = None
     ) -> Iterator[None]:
-        """What goes wrong is raised as ``kind``, and the producer is in the state ``then``; or it
-        has failed for good.
+        """Convert a failure in the block to ``kind``, and enter the state ``then`` if it is given.
+        A fatal failure fails the producer instead.
         """
         try:
             yield
@@ -89,8 +89,9 @@ class TransactionState:
             raise kind(error) from e
 
     def not_committed(self, problem: Exception, *, repeatable: bool) -> KafkaException:
-        """What ``problem`` of an EndTxn means, which is ``repeatable`` without an answer under
-        version 2. Answers of the coordinator say that nothing was performed, or is not yet.
+        """Return the exception for ``problem``, a failed EndTxn. ``repeatable``: under transaction
+        version 2 an EndTxn without an answer can be repeated. A coordinator that answers with a
+        code in ``ASK_AGAIN`` has performed nothing yet.
         """
         error = error_of(problem, "commit its transaction")
         if isinstance(problem, Refusal) and problem.code in ASK_AGAIN:

@@ -72,7 +72,7 @@ class _Message(NamedTuple):
     headers: Any = None
 
     def is_like(self, other: _Message) -> bool:
-        """Whether ``other``, a message that was not delivered, may be this record."""
+        """Return whether ``other``, a message that was not delivered, may be this record."""
         return (self.topic, self.key or b"", self.value or b"") == (
             other.topic,
             other.key or b"",
@@ -131,7 +131,7 @@ class IdempotentProducer(TaskProducer):
         """Nothing: no producer is fenced."""
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """None: there are no transactions."""
+        """Return None: there are no transactions."""
         return None
 
     def begin(self) -> None:
@@ -293,7 +293,7 @@ class IdempotentProducer(TaskProducer):
         """Nothing: written records remain."""
 
     def unusable_because(self) -> str | None:
-        """None: acknowledged records are durable."""
+        """Return None: acknowledged records are durable."""
         return None
 
     def _close(self) -> None:
@@ -325,14 +325,14 @@ def _messages(batch: TransactionBatch) -> Iterator[_Message]:
 
 
 def _with_headers(bulk: ColumnBatch) -> Iterator[_Message]:
-    """``bulk`` record by record: librdkafka's bulk call has no headers."""
+    """Yield ``bulk`` record by record: librdkafka's bulk call has no headers."""
     for given, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
-        when = given.get("timestamp") or None  # 0 stands for none
+        when = given.get("timestamp") or None  # 0 means no timestamp
         yield _Message(bulk.topic, given.get("key"), given["value"], None, when, headers)
 
 
 def _copied(topic: str, messages: Iterable[Any]) -> Iterator[_Message]:
-    """``messages`` of another topic, as they are."""
+    """Yield ``messages`` of another topic unchanged."""
     for m in messages:
         when = max(m.timestamp()[1], 0) or None  # for librdkafka a timestamp of 0 is none
         yield _Message(topic, m.key(), m.value(), m.partition(), when, m.headers())
@@ -363,7 +363,7 @@ class GroupCommits(GroupIdempotentProducer):
 
 
 def boundaries_of(delivery: DeliverySettings) -> Boundaries:
-    """Return the boundaries of transactions, or of flushes of offsets, as ``delivery`` says."""
+    """Return the boundaries of transactions, or of flushes of offsets, for ``delivery``."""
     if delivery.exactly_once:
         return Boundaries(
             delivery.boundary,

@@ -103,15 +103,15 @@ class AttemptLoop:
     remedies: str = REMEDIES
     """Remedies for transactions that time out."""
     visible_when_sent: bool = False
-    """Whether records are readable before the commit: without transactions, a send waits for
+    """True if records are readable before the commit: without transactions, a send waits for
     acknowledgements.
     """
     outage: float = 0.0
     batch_size_fits: Callable[[Collection[str]], bool] = lambda topics: True
-    """Whether the producer's batches are small enough for these topics."""
+    """Return whether the producer's batches are small enough for these topics."""
     send_one_by_one: Callable[[], bool] = lambda: False
-    """Switch ``open_producer`` to instances that name a rejected record; whether they did not
-    before.
+    """Switch ``open_producer`` to instances that name a rejected record. Return whether earlier
+    instances did not.
     """
 
     def run(self, source: RecordSource) -> TaskResult:
@@ -168,7 +168,7 @@ class AttemptLoop:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def _attempt(self, source: RecordSource) -> TaskResult | None:
-        """Run with one producer; None if another one is to follow."""
+        """Run with one producer. Return None if the task continues with a new one."""
         doing = self.stats.progress
         with doing.asking("read the config topic"):
             why = self.stale_because()

@@ -1,9 +1,8 @@
-"""How large the batches of a task may be: what the topics take that it writes to
-(``max.message.bytes``).
+"""The maximum size of a task's batches, from ``max.message.bytes`` of the topics that it writes to.
 
-Which topics these are a polled task says record by record, and a producer has one size for all. So
-it fits the smallest of those that were seen, and makes way for another one where a new topic takes
-less.
+A polled task names the topic of each record, and a producer has one size for all topics. So a
+producer has the smallest size of the known topics. It is replaced if a new topic has a smaller
+limit.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 SIZE = 1_000_000
-"""librdkafka's ``batch.size`` and ``message.max.bytes``, where nobody says otherwise."""
+"""The default of ``batch.size`` and ``message.max.bytes``."""
 
 
 class BatchSizeLimits:
-    """``largest`` tells what topics take, as far as it can be seen; ``given`` are the producer's
-    own properties.
+    """Limits of batches. ``largest`` returns ``max.message.bytes`` of topics, if it can be read;
+    ``given`` are the producer's own properties.
     """
 
     def __init__(
@@ -27,7 +26,7 @@ class BatchSizeLimits:
         self._opened = self._smallest
 
     def fits(self, topics: Collection[str]) -> bool:
-        """Whether what the producer that was opened last sends fits ``topics``, too."""
+        """Return whether the batches of the newest producer also fit ``topics``."""
         new = [topic for topic in topics if topic not in self._known]
         if new:
             limits = self._largest(new)
@@ -35,8 +34,8 @@ class BatchSizeLimits:
         return self._opened == self._smallest
 
     def properties(self) -> dict[str, str]:
-        """librdkafka's for a producer that is opened now. One record may be as large as any of the
-        topics takes it.
+        """Return librdkafka's properties for a new producer. One record may be as large as the
+        largest limit of the known topics.
         """
         self._opened = self._smallest
         found = {"batch.size": str(self._opened)}

@@ -1,11 +1,11 @@
-"""What a task has committed, compared with what it reads afterwards: a reading that lacks it is not
-used.
+"""A task's commits, compared with a later read of the offsets topic. A read that lacks a commit is
+not used.
 
-A task that begins a source partition behind its own commits delivers records twice, whatever made
-the reading short: an end that was none, a log that lost its own, a topic in which somebody deleted.
-Offsets are opaque, so that values cannot tell; but every commit adds a record behind the one that
-was read before, and compaction keeps the newest of each key. So after a commit the key must be
-found further behind in its partition than before, or it was not read whole.
+A task that begins a source partition before its own commits delivers records twice. A read can be
+incomplete for several reasons: the reported end was too low, a log lost records, or a user deleted
+records. Offsets are opaque, so their values do not show it. But every commit adds a record after
+the one that was read before, and compaction keeps the newest record of each key. So after a commit
+the key must have a higher offset in its partition than before; otherwise the read was incomplete.
 """
 
 from __future__ import annotations
@@ -45,15 +45,17 @@ class CommitHistory:
                 self._before[key] = store.position(key)
 
     def beyond(self, reached: KnownEnds) -> KnownEnds:
-        """How far the topic reaches with what was committed since it was read up to ``reached``."""
+        """Return the minimum ends of the topic: ``reached``, up to which it was read, plus the
+        records that were committed since.
+        """
         ends = list(reached.ends)
         for key, records in self._records.items() if ends else ():
             ends[java_partition(key, len(ends))] += records
         return KnownEnds(reached.id, tuple(ends))
 
     def check(self, store: RefreshableOffsets) -> None:
-        """``store`` was read again. Raises ``UnknownOutcome`` where it is behind what was
-        committed, else forgets that.
+        """Compare the commits with ``store``, which was read again, and forget them. Raises
+        ``UnknownOutcome`` if ``store`` lacks one.
         """
         for key, before in self._before.items():
             now = store.position(key)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
 
 TIMEOUT_MS = 60_000
-"""How long the queue of letters may stay full."""
+"""The time for which the queue of dead letters may stay full."""
 
 
 class DeadLetterProducer:

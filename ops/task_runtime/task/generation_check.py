@@ -1,5 +1,5 @@
-"""Whether a generation of tasks is the newest, read from the config topic to an end that is taken
-when it is asked.
+"""Checks whether a generation of tasks is the newest: reads the config topic to its end at the time
+of the check.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class GenerationCheck:
         self._answer: str | None = None
 
     def stale_because(self) -> str | None:
-        """Return why not; None if it is. Raises ``TimedOut`` if the config topic cannot be read to
-        its end.
+        """Return why the generation is not the newest; None if it is. Raises ``TimedOut`` if the
+        config topic cannot be read to its end.
         """
         topic, began = self._generation.topic, time.monotonic()
-        # What was read before is never gone: an end below that is asked for again, and no reason to
-        # read nothing.
+        # Records that were read before still exist: a lower end is requested again, and must not
+        # lead to an empty read.
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
         if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer

@@ -111,7 +111,7 @@ class CommittedOffsets:
             self._newest[raw] = (at_home, message.partition(), message.offset(), message.value())
 
     def has(self, key: bytes) -> bool:
-        """Whether the topic has a record of ``key``, also a tombstone."""
+        """Return whether the topic has a record of ``key``, also a tombstone."""
         return key in self._newest
 
     def value(self, key: bytes) -> bytes | None:

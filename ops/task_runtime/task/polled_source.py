@@ -194,7 +194,7 @@ class PolledSource:
             id(r.source_partition): n for n, r in enumerate(records) if r.source_offset is not None
         }
         # Equal partitions may be as many objects as records, of which the last counts. Unlike ==,
-        # repr tells 1 from True and from 1.0.
+        # repr distinguishes 1, True and 1.0.
         newest = {repr(records[n].source_partition): n for n in sorted(objects.values())}
         for n in sorted(newest.values()):
             partition, offset = records[n].source_partition, records[n].source_offset
@@ -314,7 +314,7 @@ class PolledSource:
 
     @property
     def lag(self) -> int | None:
-        """How much the task has left to read, if known; the last value during a poll."""
+        """Return how much the task has left to read, if known; the last value during a poll."""
         task = self._task
         if task is not None and not self._caller.is_busy:
             self._lag = self._caller.call(lambda: task.lag)
@@ -322,14 +322,14 @@ class PolledSource:
 
     @property
     def has_more(self) -> bool:
-        """Whether the last poll failed and is retried; otherwise a poll without records means
-        idle.
+        """Return whether the last poll failed and is retried; otherwise a poll without records
+        means idle.
         """
         return self._failing is not None
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
-        """None: tasks differ too much."""
+        """Return no properties: tasks differ too much."""
         return {}
 
     def close(self) -> None:
@@ -342,13 +342,13 @@ class PolledSource:
 
 
 def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
-    """Whether a task overrides this method."""
+    """Return whether a task overrides this method."""
     return getattr(method, "__func__", None) is not default
 
 
 def _named(records: Batch, grouped: bool, number: int) -> str:
-    """Which record of the source the one with this number is: in their order, or ``grouped`` by
-    topic as bulks are.
+    """Return the name of record ``number`` in the source. Records are numbered in their order, or
+    ``grouped`` by topic as bulks are.
     """
     if not isinstance(records, Sequence):
         before = len(records) - 1 - number

@@ -38,8 +38,8 @@ class TaskProgress:
         self._asked = None
 
     def waits(self, why: str, endless: bool = False) -> None:  # a callback
-        """Note what the call waits for although Kafka responds to it; ``endless``: as long as that
-        lasts.
+        """Note what the call waits for although Kafka responds to it; ``endless``: that wait has no
+        limit.
         """
         self._why, self._answered, self._endless = why, True, endless
 
@@ -75,8 +75,8 @@ class TaskProgress:
 
     @property
     def message(self) -> dict[str, Any] | None:
-        """The message to the driver; None without anything to report. ``answered``: Kafka responds,
-        and says to wait; ``endless``: as long as it lasts.
+        """Return the message to the driver; None without anything to report. ``answered``: Kafka
+        responds, and the task has to wait; ``endless``: that wait has no limit.
         """
         if (waited := self.waited) < SLOW:
             return None

@@ -1,5 +1,5 @@
-"""Errors for records that brokers reject, each named by its place in the source, so that the user
-can find it.
+"""Errors for records that brokers reject. Each names the record's position in the source, so that
+the user can find it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class RejectedRecord(ConnectctlError):
 
 
 def refused(record: str, code: str, said: str | None) -> ConnectctlError:
-    """Return the error for ``record``, which brokers reject with ``code`` and message ``said``."""
+    """Return the error for ``record``, which a broker rejected with ``code``."""
     hint = (
         "Correct the row, or check message.timestamp.before.max.ms and "
         "message.timestamp.after.max.ms of the topic."

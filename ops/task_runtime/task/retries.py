@@ -2,8 +2,8 @@
 
 Every request of a run's driver to Kafka goes through one ``RetryPolicy``. A request without a
 response is retried, on the broker that is then responsible, until the time is over; errors that
-need the user end the run at once. Calls must be safe to repeat: they read, or they first settle the
-outcome of the previous attempt (docs/decisions/0006).
+need the user end the run immediately. Calls must be safe to repeat: they read, or they first settle
+the outcome of the previous attempt (docs/decisions/0006).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ NO_RETRIES = RetryPolicy()
 
 
 def is_retriable(error: ConnectctlError) -> bool:
-    """Whether ``error`` may be temporary, without any action of the user."""
+    """Return whether ``error`` may be temporary, without any action of the user."""
     return isinstance(error, (Unreachable, TimedOut)) and not isinstance(error, _NOT_RETRIABLE)
 
 

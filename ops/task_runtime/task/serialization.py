@@ -24,8 +24,8 @@ class RecordSerializer:
         self._converters, self._forbidden = converters, forbidden
 
     def of(self, records: Batch) -> tuple[list[ProducerRecord], list[RecordLists]]:
-        """The messages, all of them in one of the two: what is sent in part here and in part there
-        would lose its order.
+        """Return the messages, all of them in one of the two lists: a send in two parts would lose
+        their order.
         """
         if not isinstance(records, Sequence):
             return [], [self._bulk(records)]
@@ -37,8 +37,8 @@ class RecordSerializer:
         return RecordLists(records.topic, self._converters.values(records.values))
 
     def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordLists] | None:
-        """One bulk for each topic; None where a record has what no bulk can have. This loop is a
-        polled task's speed.
+        """Return one bulk for each topic; None if a record has a field that bulks lack. This loop
+        determines the speed of a polled task.
         """
         of_key, of_value = self._converters.of_key, self._converters.of_value
         found: dict[str, RecordLists] = {}

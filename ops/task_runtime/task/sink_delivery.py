@@ -42,7 +42,7 @@ class SinkDelivery:
 
     @property
     def is_due(self) -> bool:
-        """Whether ``put`` is to be called now; without records as well."""
+        """Return whether ``put`` is due, also without records."""
         return not self.context.redelivering or self.now() >= self._put_at
 
     def wait(self) -> list[float]:

@@ -60,7 +60,7 @@ class DeadLetters(Protocol):
 
 @dataclass
 class RecordErrors:
-    """What a task does with records that fail. ``log`` gets a line for each where
+    """The handling of a task's failed records. ``log`` receives a line for each if
     ``errors.log.enable`` is true, ``meter`` counts them.
     """
 

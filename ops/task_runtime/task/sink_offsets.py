@@ -25,8 +25,8 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 
 @dataclass
 class SinkOffsets:
-    """The offsets of one task. ``settle`` waits for what is to be written before a commit, in
-    which the records of a ``transactional`` task are.
+    """The offsets of one task. ``settle`` waits for the records that must be written before a
+    commit. The commit of a ``transactional`` task includes its records.
     """
 
     task: SinkTask
@@ -39,20 +39,20 @@ class SinkOffsets:
 
     def __post_init__(self) -> None:
         self.restart: dict[TopicPartition, GroupOffset] = {}
-        """Where a partition is read again from: what is committed, what the task asked for, or its
-        first record.
+        """The offset at which each partition is read again: the committed one, the one that the
+        task requested, or that of its first record.
         """
         self.delivered: dict[TopicPartition, GroupOffset] = {}
         self.commit_failed = False
-        """Whether the last commit was refused, and is to be repeated."""
+        """True if the last commit was refused, and must be repeated."""
         self.lost = False
-        """Whether the last ``pre_commit`` raised."""
+        """True if the last ``pre_commit`` raised."""
         self._began, self._counted = 0.0, self.meter.sent
 
     @property
     def active(self) -> int:
-        """How many records were delivered and are not committed; offsets without a record count as
-        well, as in Connect.
+        """Return the number of delivered records that are not committed. Offsets without a record
+        count as well, as in Connect.
         """
         return sum(
             max(0, each.offset - self.restart[at].offset)
@@ -61,14 +61,14 @@ class SinkOffsets:
         )
 
     def begin(self, offsets: GroupOffsets) -> None:
-        """Partitions are read from ``offsets``; nothing behind these counts as delivered any
-        more.
+        """Note that partitions are read from ``offsets``. Records from there on no longer count as
+        delivered.
         """
         self.restart.update(offsets)
         self.delivered.update(offsets)
 
     def begin_unknown(self, offsets: GroupOffsets) -> None:
-        """The same for those of ``offsets`` that have none yet."""
+        """Call ``begin`` for those of ``offsets`` that belong to partitions without an offset."""
         self.begin(
             {
                 partition: offset
@@ -107,8 +107,8 @@ class SinkOffsets:
     def _offered(
         self, offered: GroupOffsets, problem: str, *, closing: bool = False
     ) -> TransactionBatch | None:
-        """Return a commit of what the task gives of ``offered``. Where ``pre_commit`` raises, that
-        is noted as a ``problem``.
+        """Return a commit of the offsets that the task accepts from ``offered``. An exception of
+        ``pre_commit`` is noted with ``problem``.
         """
         self.lost = False
         if not offered:
@@ -132,7 +132,7 @@ class SinkOffsets:
     def _accepted(
         self, given: GroupOffsets | None, offered: GroupOffsets
     ) -> dict[TopicPartition, GroupOffset]:
-        """Those of ``given`` that can be committed, and are not yet."""
+        """Return those of ``given`` that can be committed, and are not committed yet."""
         found: dict[TopicPartition, GroupOffset] = {}
         for partition, offset in (given or {}).items():
             most = offered.get(partition)
@@ -156,8 +156,7 @@ class SinkOffsets:
             self.meter.commit_skips += 1
             self.commit_failed = False
             return None
-        # Its error ends the task: a dead letter that is not written is a record that nobody has any
-        # more.
+        # Its error ends the task: otherwise a record without a written dead letter would be lost.
         self.settle()
         self._began = began
         return TransactionBatch(
@@ -168,13 +167,13 @@ class SinkOffsets:
         )
 
     def refused(self, error: Exception) -> None:
-        """Note that the last commit was refused, and is to be repeated."""
+        """Note that the last commit was refused and must be repeated."""
         self.meter.failed_commits += 1
         self.commit_failed = True
         self.note(f"Commit of offsets failed: {error}")
 
     def committed(self, offsets: GroupOffsets) -> None:
-        """Note that the last commit is there."""
+        """Note that the last commit succeeded."""
         self.meter.committed(self.now() - self._began)
         self._counted = self.meter.sent
         self.commit_failed = False

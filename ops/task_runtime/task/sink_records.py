@@ -17,16 +17,14 @@ from connectctl.ops.task_runtime.task.sink_errors import (
 
 
 class RecordReader:
-    """Converts messages. Those that cannot be converted are left out, as far as ``errors``
-    tolerates them.
-    """
+    """Converts messages. Those that cannot be converted are left out if ``errors`` allows it."""
 
     def __init__(self, converters: ReadingConverters, errors: RecordErrors):
         self._converters, self._errors = converters, errors
 
     def records(self, messages: Sequence[Any]) -> list[SinkRecord]:
-        """The records of ``messages``, in their order. Raises ``ConnectctlError`` where
-        ``errors.tolerance`` is none.
+        """Return the records of ``messages``, in their order. Raises ``ConnectctlError`` if one
+        cannot be converted and ``errors.tolerance`` is none.
         """
         read_key, read_value = self._converters.key.read, self._converters.value.read
         found: list[SinkRecord] = []

@@ -90,7 +90,7 @@ class WorkerSinkTask:
 
     @property
     def has_more(self) -> bool:
-        """Whether records are left to read, or may be, or wait for redelivery."""
+        """Return whether records are left to read, may be left, or wait for redelivery."""
         if self._consumer is None:
             return True
         return self._consumer.has_more or self._context.redelivering
@@ -121,7 +121,7 @@ class WorkerSinkTask:
         self._closing: frozenset[TopicPartition] = frozenset()
         """The partitions whose last commit was returned, and that are to be closed."""
         self._committed = False
-        """Whether the last event was a commit, after which comes a poll."""
+        """True if the last event was a commit: a poll follows."""
         self._end: float | None = None
         self._next_commit = self.now() + self.interval
         self._task, self._consumer = task, stored
@@ -239,8 +239,8 @@ class WorkerSinkTask:
         return batch
 
     def _finish_last(self) -> None:
-        """Do what comes after a commit: close its partitions, or raise what made it the last; and
-        read on from where the task has asked for.
+        """Complete a commit: close its partitions, and raise the failure that made it the last, if
+        there is one. Else seek to the offsets that the task requested.
         """
         closing, self._closing = self._closing, frozenset()
         try:
@@ -291,7 +291,7 @@ class WorkerSinkTask:
         return context.assigned if context.redelivering else context.paused & context.assigned
 
     def _admitted(self, messages: Sequence[Any]) -> Sequence[Any]:
-        """Those of ``messages`` that can be delivered now; the others are read again."""
+        """Return those of ``messages`` that can be delivered now; the others are read again."""
         if not (held := self._held):
             return messages
         back = {each: offset for each, offset in first_offsets(messages).items() if each in held}
@@ -301,7 +301,7 @@ class WorkerSinkTask:
         return without(messages, back)
 
     def _rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from ``offsets``, as far as they are of partitions of its own."""
+        """Seek to ``offsets`` in assigned partitions; ignore other partitions."""
         own = {
             partition: offset
             for partition, offset in offsets.items()

@@ -1,12 +1,12 @@
-"""What an older transaction of a task has left open, although the task's producer was initialised
-since.
+"""Finds transactions of a task's older producers that are still open after the task's producer was
+initialised.
 
-InitProducerId answers when the older transaction has ended everywhere. A broker that lost the
-marker of a partition (4.3.1 drops those of partitions that have no leader at the moment,
-KAFKA-20734) leaves it open there, and its coordinator knows nothing of it any more. The next
-transaction of the same producer id in that partition would decide of its records along with its
-own: aborted ones would be committed, committed ones aborted. So nothing is written there before it
-ended.
+InitProducerId answers when the older transaction has ended everywhere. A broker can lose the marker
+of a partition (4.3.1 drops the markers of partitions without a leader, KAFKA-20734). Then the
+transaction stays open there, and its coordinator no longer knows of it. The next transaction of the
+same producer id in that partition would also decide the older records: it would commit aborted
+ones, or abort committed ones. So a task writes nothing to the partition before the older
+transaction has ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNOBSERVABLE = {
     Code.TOPIC_AUTHORIZATION_FAILED,
     Code.UNSUPPORTED_VERSION,
 }
-"""Answers with which nothing will ever be seen. Any other error is one of the moment."""
+"""Errors that prevent observation permanently. Any other error is temporary."""
 ABORTED = ("PrepareAbort", "CompleteAbort")
 _lock = threading.Lock()
 _shared: dict[str, _Calls] = {}
@@ -55,12 +55,11 @@ class _Calls:
 def open_older_transaction(
     kafka: Kafka, id_: str, topics: Sequence[str], places: Sequence[TopicPartition] | None = None
 ) -> str | None:
-    """Where in ``topics``, or in ``places`` of these, a transaction of the producer of ``id_`` is
-    open, which has begun none there yet; None where nowhere.
+    """Return where in ``topics``, or in ``places`` of these, an older transaction of the producer
+    of ``id_`` is open; None if nowhere. The producer must not have begun a transaction there yet.
 
-    None, too, where this principal may not see producers. Who did not answer has not said that none
-    is open: that is given as a reason to ask again. Raises ``Unreachable`` and what asking for
-    offsets raises.
+    Returns None, too, if this principal may not describe producers. If a broker does not answer,
+    the result is a reason to ask again. Raises ``Unreachable`` and the errors of reading offsets.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
     known = coalesced(
@@ -114,9 +113,9 @@ def _open_in(
 
 
 def expired(kafka: Kafka, id_: str) -> bool | None:
-    """Whether the last transaction of ``id_`` was aborted, and no producer of it initialised since:
-    whoever takes an id over leaves it without a transaction, or with one of its own. None where its
-    coordinator does not say.
+    """Return whether the last transaction of ``id_`` was aborted, and no producer of the id was
+    initialised since. A newer producer would leave the id without a transaction, or with its own.
+    Return None if the coordinator does not report it.
     """
     try:
         with _calls(kafka) as calls:

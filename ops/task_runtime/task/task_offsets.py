@@ -1,5 +1,5 @@
-"""The committed offsets of a connector as its tasks read them, and their keys spelled as they are
-stored.
+"""The committed offsets of a connector as its tasks read them, with the stored spelling of their
+keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_KEYS = 100_000
 
 
 class TaskOffsets:
-    """The offsets of one connector as a task reads them, spelled as they are stored."""
+    """The offsets of one connector for a task, with the stored spelling of their keys."""
 
     def __init__(self, connector: str, stored: StoredOffsets):
         self._connector = connector
@@ -36,8 +36,8 @@ class TaskOffsets:
 
     def key(self, partition: Partition) -> bytes:
         """Return the raw key of ``partition``: the stored one, else as Connect would write it."""
-        # Tasks name the same few partitions in record after record. Unlike ==, repr tells 1 from
-        # True and from 1.0.
+        # Tasks name the same few partitions in record after record. Unlike ==, repr distinguishes
+        # 1, True and 1.0.
         name = repr(dict(partition))
         key = self._keys.get(name)
         if key is None:
@@ -75,7 +75,7 @@ class TaskOffsets:
         ]
 
     def unchanged(self, stored: StoredOffsets, settled: Mapping[bytes, bytes | None]) -> bool:
-        """Whether ``stored`` has what the task read and then committed (``settled``), and no
+        """Return whether ``stored`` has what the task read and then committed (``settled``), and no
         commits of other tasks.
         """
         expected = self._read | dict(settled)

@@ -1,10 +1,10 @@
-"""A task on a thread of its own, so that its transaction can be committed while its ``poll`` has
-nothing to give.
+"""A task on a separate thread, so that its transaction can be committed during a poll without
+records.
 
-A task is called by one thread, always the same one (``SourceTask``). Where nothing has to happen
-while it is, that is the loop's own, and ``CallingThread`` does it. A task that promises a latency
-is called on a ``TaskThread``: a poll that lasts is waited for until the open transaction has to
-end, and after that again.
+A task is called by one thread, always the same one (``SourceTask``). ``CallingThread`` calls it on
+the loop's thread, if nothing has to happen during a call. A task that promises a latency is called
+on a ``TaskThread``: the loop waits for a poll until the open transaction has to end, and waits
+again after that.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TaskCaller(Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a poll is in progress, so that any other call would wait for its end."""
+        """Return whether a poll is in progress, so that any other call would wait for its end."""
 
     def call(self, work: Callable[[], T]) -> T:
         """Do ``work``, after a poll in progress."""
@@ -101,7 +101,7 @@ class TaskThread:
 
     def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
         if self._polling is None:
-            # Those that came while a poll was under way were done behind it.
+            # Work that ``later`` received during a poll was done after the poll.
             later, self._later = self._later, []
             for each in later:
                 each.result()

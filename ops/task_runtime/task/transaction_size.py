@@ -34,7 +34,7 @@ class TransactionSize:
 
     @property
     def is_late(self) -> bool:
-        """Whether the transaction is to end with what it has."""
+        """Return whether the transaction must end with its current records."""
         return self.took > self._longest
 
     def committed(self, rows: int) -> None:
@@ -45,8 +45,8 @@ class TransactionSize:
             self.rows = min(self._size, self.rows * 2)
 
     def failed(self, rows: int) -> None:
-        """It was not committed; where that took long, it was too large for its way to the
-        brokers.
+        """Note that the transaction was not committed. If it took long, it was too large for the
+        path to the brokers.
         """
         if self.is_late:
             self.rows = max(1, min(self.rows, rows) // LESS_AFTER_FAILURE)

@@ -46,11 +46,9 @@ if TYPE_CHECKING:
     )
 
 SOCKET_TIMEOUT_MS = 10_000
-"""How long one request may take, unless ``request.timeout.ms`` or ``socket.timeout.ms`` is
-given.
-"""
+"""The limit of one request, unless ``request.timeout.ms`` or ``socket.timeout.ms`` is given."""
 BATCH_BYTES = 1_000_000
-"""``batch.size`` by default: just below what a topic takes by default (``max.message.bytes``)."""
+"""The default of ``batch.size``: just below the default ``max.message.bytes`` of a topic."""
 BUFFER_BYTES = 4_000_000
 """Bytes of single records of a topic, for each partition that they name, that become batches
 together.
@@ -73,7 +71,7 @@ _PERMANENT = {"RECORD_LIST_TOO_LARGE", "INVALID_TRANSACTION_TIMEOUT", "UNSUPPORT
     "TOPIC_EXCEPTION",
     "CLUSTER_AUTHORIZATION_FAILED",
 }
-"""What a new instance would meet again."""
+"""Errors that a new instance would get again."""
 _CODES_OF_A_RECORD = {32: "INVALID_TIMESTAMP", 87: "INVALID_RECORD"}
 _PRODUCERS_OWN = "producer"
 """The ``compression.type`` of a topic that leaves it to its producers."""
@@ -118,15 +116,15 @@ class TaskProducer:
     ``properties`` it uses those in ``WRITER_PROPERTIES``, ``socket.timeout.ms``, and
     ``message.max.bytes``: the topic's limit.
 
-    Batches of another topic are sent as they are, but for their headers; a batch that its topic
-    would not take, or that is to be compressed otherwise there, is opened and made anew. Without
-    ``compression.type`` they stay compressed as they came.
+    Batches of another topic are sent unchanged, except for their headers. A batch that its topic
+    would reject, or that needs another compression there, is decoded and encoded again. Without
+    ``compression.type`` batches keep their compression.
     """
 
     names_records: ClassVar[bool] = True
-    """Whether the error for a rejected record names the record."""
+    """True if the error for a rejected record names the record."""
     _is_open = False
-    """Whether a transaction was begun whose end was not requested."""
+    """True if a transaction was begun and its end was not requested."""
 
     def __init__(
         self,
@@ -155,7 +153,7 @@ class TaskProducer:
         )
         self._targets: dict[str, TargetTopic] = {}
         self._unchecked: set[TopicPartition] = set()
-        """Partitions that had no leader to tell whether an older transaction is open there."""
+        """Partitions that had no leader, and are not checked for an older transaction yet."""
         self.id = id_
         self.timeout_ms = timeout_ms
 
@@ -166,8 +164,8 @@ class TaskProducer:
 
     @property
     def bumps_epoch(self) -> bool:
-        """Whether each of its transactions has its own epoch (transaction version 2). Known after
-        initialisation.
+        """Return whether each of its transactions has its own epoch (transaction version 2). Known
+        after initialisation.
         """
         return self._producer.bumps_epoch
 
@@ -179,8 +177,9 @@ class TaskProducer:
         self._call("initialise its producer", lambda: self._producer.initialise(patience))
 
     def open_older_transaction(self, topics: Sequence[str]) -> str | None:
-        """Return where in ``topics`` an older transaction of it is open, None if nowhere. Call
-        before it begins one. Partitions without a leader are looked at before they are written to.
+        """Return where in ``topics`` an older transaction of the producer is open, None if nowhere.
+        Call it before the producer begins a transaction. Partitions without a leader are checked
+        before the first write to them.
         """
         found: dict[TopicPartition, Any] = {}
         self._call("look up leaders", lambda: found.update(self._producer.leaders(topics)))
@@ -234,7 +233,7 @@ class TaskProducer:
             self._writer.write(block)
 
     def _target(self, topic: str) -> TargetTopic:
-        """What ``topic`` takes, as far as it may be seen."""
+        """Return the limits of ``topic``, as far as its configuration can be read."""
         if topic not in self._targets:
             config = self._kafka.topic_configs([topic]).get(topic, {})
             codec = config.get("compression.type", _PRODUCERS_OWN)
@@ -272,10 +271,10 @@ class TaskProducer:
         """Commit and wait for it; ``patience`` in seconds. After ``UnknownOutcome`` only the topic
         shows the outcome.
 
-        A fenced instance must not come back, and one that is being fenced meets a coordinator that
-        fails: 4.3.1 has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. A moment
-        later it tells why. What was answered with an error is not on its way any more, so that an
-        abort may be asked for.
+        A fenced instance must not continue. While an instance is being fenced, its coordinator
+        fails: 4.3.1 has an IllegalStateException while it writes PREPARE_EPOCH_FENCE. Shortly
+        after, it reports the fencing. A request that was answered with an error is no longer in
+        flight, so that an abort may be requested.
         """
 
         def all_() -> None:
@@ -290,7 +289,7 @@ class TaskProducer:
                 lambda: self._producer.end(commit=True, patience=patience),
             )
         except BrokerError:
-            with suppress(UnknownOutcome, ConnectctlError):  # which tell nothing beyond the first
+            with suppress(UnknownOutcome, ConnectctlError):  # they add nothing to the first error
                 self._await_fencing()
             raise
 
@@ -318,17 +317,17 @@ class TaskProducer:
         self._call("abort its transaction", all_)
 
     def unusable_because(self) -> str | None:
-        """None: every failure was raised."""
+        """Return None: every failure was raised."""
         return None
 
     @property
     def overdue(self) -> bool:
-        """Whether the transaction has been open for longer than the coordinator allows."""
+        """Return whether the transaction has been open for longer than the coordinator allows."""
         return time.monotonic() - self._begun > self.timeout_ms / 1000
 
     def expired(self) -> bool | None:
-        """Whether its transaction was aborted and no producer of the id was initialised since; None
-        if unknown.
+        """Return whether its transaction was aborted and no producer of the id was initialised
+        since; None if unknown.
         """
         return expired(self._kafka, self.id)
 
@@ -396,7 +395,7 @@ def _request_timeout(whole: Mapping[str, Any], timeout_ms: int) -> float:
 
 def _codec(properties: Mapping[str, Any]) -> str | None:
     """Return the codec of ``compression.type``, None where none is given. Raises ``BadInput`` for
-    another one.
+    an unsupported codec.
     """
     given = properties.get("compression.type") or properties.get("compression.codec")
     if given in (None, "inherit"):

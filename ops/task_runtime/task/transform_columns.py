@@ -15,8 +15,8 @@ from pyarrow import types
 
 
 def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
-    """What ``made``, a table of Arrow, a DataFrame of pandas or several, has for ``topic``; else a
-    ``ConnectctlError``.
+    """Return the batches for ``topic`` from ``made``: an Arrow table, a pandas DataFrame, or
+    several. Raises ``ConnectctlError`` for a result without columns.
     """
     tables = _tables(made)
     for each in tables:

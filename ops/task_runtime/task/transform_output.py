@@ -13,18 +13,18 @@ from connectctl.ops.task_runtime.spi.transform import Record, check_columns
 
 @dataclass(frozen=True)
 class OutputSettings:
-    """Where records go: to ``topic``, or where it is None to the topic and partition that each
-    record names, which ``is_input`` refuses: what a transform writes it must not read.
+    """The target of records: ``topic``, or if it is None the topic and partition that each record
+    names. ``is_input`` refuses a topic that the transform reads: it must not read its own output.
     """
 
     topic: str | None
     is_input: Callable[[str], bool] = lambda topic: False
     columnar: bool = False
-    """Whether everything is columns for ``topic``, which are kept as columns."""
+    """True if all output is columns for ``topic``, which are kept as columns."""
 
     def batch(self, made: Any) -> TransactionBatch:
-        """``made`` as a part of a transaction. Raises ``ConnectctlError`` for what is not a
-        record.
+        """Return ``made`` as a part of a transaction. Raises ``ConnectctlError`` for anything but
+        records.
         """
         if self.columnar and self.topic is not None:
             # which loads pyarrow
@@ -34,7 +34,7 @@ class OutputSettings:
         return TransactionBatch(self.records(made), more=True)
 
     def records(self, made: Any) -> list[ProducerRecord]:
-        """The records in ``made``. Raises ``ConnectctlError`` for what is not a record."""
+        """Return the records in ``made``. Raises ``ConnectctlError`` for anything but records."""
         if made is None:
             return []
         if hasattr(made, "to_pylist"):  # Arrow

@@ -46,7 +46,7 @@ class TransformSource:
     _opened: float | None = None
     """When the first of its records was read."""
     _uncommitted: bool = False
-    """Whether any processed records are not committed."""
+    """True if any processed records are not committed."""
     _read: int = 0
     """Records of the open transaction, of which some may have become nothing."""
 
@@ -124,7 +124,7 @@ class TransformSource:
 
     @property
     def has_more(self) -> bool:
-        """Whether records are left to read, or may be, or to commit."""
+        """Return whether records are left to read, may be left, or are not committed."""
         return self._uncommitted or self._member is None or self._member.has_more
 
     @property
