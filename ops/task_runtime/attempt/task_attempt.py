@@ -32,7 +32,6 @@ from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, b
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
-from connectctl.ops.task_runtime.task.transform_source import TransformSource
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
@@ -216,8 +215,7 @@ class TimeboxedSource:
         event = self._source.next()
         if event.fresh:
             self._active = time.monotonic()
-            # these count their polls themselves
-            if not isinstance(self._source, (PolledSource, TransformSource)):
+            if not isinstance(self._source, PolledSource):  # which counts its batches by itself
                 self._stats.meter.poll(event.fresh, self._active - began)
         elif self._source.has_more:
             self._active = time.monotonic()

@@ -26,7 +26,6 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
-from connectctl.ops.task_runtime.task.transform_source import TransformSource
 from fakes.attemptwork import work
 
 NOBODY = DriverAddress("127.0.0.1", 1, "word")
@@ -252,11 +251,11 @@ def test_what_a_sink_has_done_so_far_is_in_its_messages(clock: Clock) -> None:
     assert [each["sink"]["read"] for each in line.said] == [3, 6]
 
 
-@pytest.mark.parametrize("kind", [PolledSource, TransformSource])
-def test_a_source_that_counts_its_polls_is_counted_once(kind: Any, clock: Clock) -> None:
+def test_a_source_that_counts_its_polls_is_counted_once(clock: Clock) -> None:
     counts = TaskStats()
     made, _, _ = leased(TaskLimits(1000.0), counts)
-    made._source = source = object.__new__(kind)
+    source: Any = object.__new__(PolledSource)
+    made._source = source
 
     def polled() -> Event:
         counts.meter.poll(2, 0.1)
