@@ -1,8 +1,8 @@
-"""What sinks and transforms ask of the consumer of their task slot: its records, its partitions,
-and its group's offsets.
+"""The interface of the consumer of a sink or transform task: its records, its partitions, and the
+offsets of its group.
 
-``member.py`` has the one of a real cluster. All calls are made by the task's thread. ``poll``
-returns changes of the assignment as events, before any later record.
+``member.py`` implements it for a real cluster. The task's thread makes all calls. ``poll`` returns
+changes of the assignment as events, before any later record.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 GroupOffsets = Mapping[TopicPartition, GroupOffset]
-"""Offsets of a consumer group, in place of source offsets."""
+"""Offsets of a consumer group. Sinks and transforms commit them instead of source offsets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """Messages of confluent-kafka without an error, in the order of each partition."""
+    """Messages of confluent-kafka without errors, in offset order within each partition."""
 
     messages: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """``partitions`` were added, or are read again after ``rewind``. Their records come from
-    ``positions``: what is committed, or where ``auto.offset.reset`` says.
+    """The event that ``partitions`` were added, or are read again after ``rewind``. Their records
+    start at ``positions``: the committed offsets, or those that ``auto.offset.reset`` determines.
     """
 
     partitions: Collection[TopicPartition]
@@ -37,8 +37,8 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """``partitions`` will be another member's after the next call of ``poll``; what is committed
-    until then still counts.
+    """The event that the next call of ``poll`` revokes ``partitions``. Offsets can be committed
+    for them until that call.
     """
 
     partitions: Collection[TopicPartition]
@@ -46,7 +46,9 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """``partitions`` may be another member's already; nothing may be committed for them."""
+    """The event that ``partitions`` were lost: another member may own them already. No offsets may
+    be committed for them.
+    """
 
     partitions: Collection[TopicPartition]
 
@@ -55,62 +57,63 @@ GroupEvent = Polled | Assigned | Revoked | Lost
 
 
 class GroupConsumer(Protocol):
-    """A member of a consumer group. Offsets are never committed by themselves. Raises
-    ``UnknownOutcome`` where it has to be thrown away and to join again, ``PollIntervalExceeded``
-    where that is because it did not poll for too long, ``Fenced`` where another attempt has its
-    ``group.instance.id``.
+    """A member of a consumer group. It does not commit offsets automatically.
+
+    Raises ``UnknownOutcome`` if it has to be closed and a new member has to join,
+    ``PollIntervalExceeded`` if the reason is that it did not poll within
+    ``max.poll.interval.ms``, and ``Fenced`` if another attempt uses its ``group.instance.id``.
     """
 
     def join(self) -> None:
-        """Subscribe, and wait for the first assignment, be it empty; nothing if it has joined.
-        Raises ``TimedOut``.
+        """Subscribe and wait for the first assignment, which may be empty. Do nothing if the
+        member has joined. Raises ``TimedOut``.
         """
 
     def poll(self, seconds: float, most: int) -> GroupEvent:
-        """Return the next event: a change of the assignment, or up to ``most`` records. Waits for
-        at most ``seconds`` for the first one.
+        """Return the next event: a change of the assignment, or up to ``most`` records. Wait at
+        most ``seconds`` for the first record.
         """
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets; the partitions are its own."""
+        """Continue to read from these offsets. The partitions are assigned to the member."""
 
     def rewind(self) -> bool:
-        """Give records again from what is committed; pending offsets are waited for. All its
-        partitions are assigned again, and none is paused. Return False where the member has to be
-        thrown away.
+        """Read again from the committed offsets, after pending offsets are stable. All partitions
+        of the member are assigned again, and none is paused. Return False if the member has to be
+        closed.
         """
 
     def pause(self, partitions: Collection[TopicPartition]) -> None:
-        """Give no records of these partitions for now."""
+        """Return no records of these partitions until ``resume``."""
 
     def resume(self, partitions: Collection[TopicPartition]) -> None:
-        """Give their records again."""
+        """Return records of these partitions again."""
 
     def commit(self, offsets: GroupOffsets) -> None:
-        """Commit without a transaction, and return when it is done. Raises ``ConnectctlError``
-        where it was refused.
+        """Commit synchronously, without a transaction. Raises ``ConnectctlError`` if the commit is
+        refused.
         """
 
     def took(self, call: str, seconds: float) -> None:
-        """Note how long ``call`` of the task took, after the last poll."""
+        """Record how long ``call`` of the task took, since the last poll."""
 
     @property
     def metadata(self) -> Any:
-        """What a transaction that commits this group's offsets names: confluent-kafka's
-        ``ConsumerGroupMetadata``, with generation, member id and instance id as they are now.
+        """The ``ConsumerGroupMetadata`` of confluent-kafka for a transaction that commits offsets
+        of the group: the current generation, member id and instance id.
         """
 
     @property
     def lag(self) -> int | None:
-        """Records between its positions and the ends that it knows; None where it knows too
-        little.
+        """The number of records between the positions and the cached high watermarks; None if a
+        needed watermark is unknown.
         """
 
     @property
     def has_more(self) -> bool:
-        """Whether a partition of its own has records that it was not given, or may have."""
+        """True if an assigned partition has, or may have, records that were not returned yet."""
 
     def close(self) -> None:
-        """Let go of it. A static member stays one until its session times out or it is removed by
-        its instance id.
+        """Close the consumer. A static member stays in the group until its session times out or it
+        is removed by its instance id.
         """

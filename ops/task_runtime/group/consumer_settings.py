@@ -1,8 +1,7 @@
-"""What ``consumer.override.*`` says of the consumers of a sink or transform, in librdkafka's terms.
-Pure.
+"""Translates ``consumer.override.*`` of a sink or transform into properties of librdkafka. Pure.
 
-A member waits for what a transaction has pending and commits by itself never, so a few settings are
-not the job's to give.
+A member waits for pending offsets of transactions and never commits automatically. So the values of
+a few properties are fixed.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from connectctl.ops.core.errors import BadInput
 
 OVERRIDE = "consumer.override."
 GROUP_PREFIX = "connect-"
-"""What Connect puts before a connector's name for its consumer group
+"""The prefix of a connector's name in the name of its consumer group
 (``SinkUtils.consumerGroupId``).
 """
 SESSION_MS = 45_000
@@ -26,7 +25,7 @@ POLL_INTERVAL_MS = 300_000
 MOST_RECORDS = 500
 """``max.poll.records`` of Kafka's consumers."""
 GAPS = 3
-"""A session lasts for so many gaps between two leases, at least."""
+"""The least number of gaps between two leases that a session time-out has to cover."""
 _FETCHES = {"client.rack", "fetch.min.bytes", "fetch.max.bytes", "max.partition.fetch.bytes"}
 _CONNECTIONS = {
     "client.id",
@@ -35,7 +34,7 @@ _CONNECTIONS = {
     "connections.max.idle.ms",
 }
 SAME_FOR_READERS = _FETCHES | _CONNECTIONS
-"""Properties of a consumer, of whatever kind, for which librdkafka has the names of Java's."""
+"""Properties of any consumer that have the same name in librdkafka and in Kafka's Java client."""
 _MEMBERSHIP = {
     "session.timeout.ms",
     "heartbeat.interval.ms",
@@ -45,12 +44,12 @@ _MEMBERSHIP = {
 _SAME = SAME_FOR_READERS | _MEMBERSHIP | {"group.remote.assignor"}
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
-    # librdkafka's own metadata.max.age.ms only drops what is old; it looks for new partitions at
-    # this interval, and drops what was not seen for three of them.
+    # librdkafka's own metadata.max.age.ms only expires cached metadata. It looks for new partitions
+    # at this interval, and expires metadata after three of them.
     "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
 }
 _SHORTEST_REFRESH, _LONGEST_REFRESH = 100, 3_600_000
-"""Milliseconds: 0 would ask without a pause, and librdkafka takes an hour at most."""
+"""Milliseconds: 0 would refresh without a pause, and librdkafka accepts an hour at most."""
 _FIXED = {
     "isolation.level": "read_committed",
     "enable.auto.commit": "false",
@@ -60,17 +59,17 @@ _OURS = {"group.id", "auto.offset.reset", "max.poll.records"}
 _RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
 _PROTOCOLS = ("classic", "consumer")
 _BROKERS = ("partition.assignment.strategy", "heartbeat.interval.ms", "session.timeout.ms")
-"""What the brokers decide for members of the consumer protocol (KIP-848): Kafka's consumers refuse
-them, too.
+"""Properties that brokers determine for members of the consumer protocol (KIP-848). Kafka's
+consumers refuse them, too.
 """
 _CLIENT = ("sasl.", "ssl.", "security.", "bootstrap.servers")
 
 
 @dataclass(frozen=True)
 class ConsumerSettings:
-    """The consumers of one connector: their ``group``, librdkafka's ``properties``, ``reset`` as
-    ``auto.offset.reset`` of librdkafka has it, and how many records a poll gives. ``dynamic``
-    members have no ``group.instance.id``.
+    """The settings of the consumers of one connector: their ``group``, librdkafka's ``properties``,
+    ``reset`` as a value of librdkafka's ``auto.offset.reset``, and the most records of a poll.
+    ``dynamic`` members have no ``group.instance.id``.
     """
 
     group: str
@@ -81,24 +80,24 @@ class ConsumerSettings:
 
     @property
     def dynamic(self) -> bool:
-        """Whether it is KIP-848's protocol, in which a new attempt cannot take a living one's
-        instance id over (4.3.1 answers UNRELEASED_INSTANCE_ID).
+        """True for the consumer protocol of KIP-848. In it a new attempt cannot take over the
+        instance id of a live one (brokers of 4.3.1 return UNRELEASED_INSTANCE_ID).
         """
         return self.properties.get("group.protocol", "classic").strip().lower() == "consumer"
 
     @property
     def session_ms(self) -> int:
-        """The session time-out in ms, where members have one of their own."""
+        """The session time-out in ms of members of the classic protocol."""
         return int(self.properties.get("session.timeout.ms", SESSION_MS))
 
     @property
     def poll_interval_ms(self) -> int:
-        """``max.poll.interval.ms``: how long a member may take between two polls."""
+        """``max.poll.interval.ms``: the longest time between two polls of a member."""
         return int(self.properties.get("max.poll.interval.ms", POLL_INTERVAL_MS))
 
 
 def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
-    """What the configuration of the connector ``name`` asks for. Raises ``BadInput``."""
+    """Return the consumer settings of the connector ``name``. Raises ``BadInput``."""
     given = client_overrides(config, "consumer")
     reset = given.get("auto.offset.reset", "earliest").strip().lower()
     if reset not in _RESETS:
@@ -171,8 +170,8 @@ def _ignored(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def session_warning(session_ms: int, gap: float) -> str | None:
-    """What to say where ``gap`` seconds between two leases could cost a member its session; None
-    where they cannot.
+    """Return a warning if a session could time out in ``gap`` seconds between two leases, else
+    None.
     """
     if gap * 1000 * GAPS <= session_ms:
         return None

@@ -1,11 +1,11 @@
-"""The offsets of a consumer group as a task's ledger: the member joins behind the initialisation of
-each producer, and its group's offsets are in the transactions of the records that were made of them
+"""The offsets of a consumer group as a task's ledger. The member joins after the initialisation of
+each producer. The transaction of the output records contains the group's offsets of their input
 (KIP-447).
 
-The order is that of ``attempt_loop``; what a group adds to it: the producer of the slot's fixed
-transactional id is initialised before the member joins, which ends what its predecessor had
-pending, so that stable offsets are there at once. A doubt of the producer, such as a newer
-generation of the group that librdkafka has joined meanwhile, is none of the member, which only
+The order is that of ``attempt_loop``. A group adds one rule: the producer with the fixed
+transactional id is initialised before the member joins. This ends a pending transaction of its
+predecessor, so that the offsets are stable. If the outcome of a producer's call is unknown, for
+example because librdkafka has joined a newer generation of the group, the member stays and only
 reads again.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GroupLedger:
-    """The ledger of one task. ``open_member`` gives a new member; ``patience`` is in seconds, for
+    """The ledger of one task. ``open_member`` returns a new member. ``patience`` is the seconds for
     each request.
     """
 
@@ -30,7 +30,7 @@ class GroupLedger:
 
     @property
     def topics(self) -> set[str]:
-        """None: its offsets are no records of a topic that could be looked at."""
+        """An empty set: the transaction adds offsets to the group instead."""
         return set()
 
     @property
@@ -39,8 +39,8 @@ class GroupLedger:
         return self._member
 
     def refresh(self, patience: float) -> GroupConsumer:
-        """Return the member with its partitions at their stable offsets, or a new one, which is to
-        join.
+        """Return the member with its partitions at their stable offsets, or a new member that has
+        not joined yet.
         """
         if self._member is None or not self._member.rewind():
             self.close()
@@ -48,14 +48,14 @@ class GroupLedger:
         return self._member
 
     def before(self, offsets: Any) -> None:
-        """Nothing: they are in one place."""
+        """Do nothing: the offsets are stored only in the group."""
 
     def write(self, producer: TaskProducer, offsets: GroupOffsets) -> None:
-        """Into the transaction, or committed after the records where there is none."""
+        """Add the offsets to the transaction, or commit them after the records without one."""
         producer.send_group_offsets(offsets, self.member, self._patience)
 
     def after(self, offsets: Any) -> None:
-        """Nothing: the coordinator has them."""
+        """Do nothing: the group coordinator stores the offsets."""
 
     def close(self) -> None:
         if self._member is not None:

@@ -1,14 +1,15 @@
-"""The member of a consumer group that one attempt of a task is, in a real cluster, through
-librdkafka.
+"""The consumer group member of one attempt of a task, in a real cluster, through librdkafka.
 
-Static membership (KIP-345) with the slot's transactional id as ``group.instance.id``: a new attempt
-takes the partitions over at once and fences the older one, and a lease that ends and begins again
-rebalances nobody. Polls are made by a thread of its own (``poll_thread``), so that a revocation is
-an event. Facts: FENCED_INSTANCE_ID is fatal to a consumer; a callback that raises, raises out of
-the poll, whose records are lost then: so a new member begins. A new static member in the
-middle of a cooperative rebalance would get what the older one had in the first half, and what that
-one was to revoke nobody would get. A member of KIP-848's protocol that is assigned nothing hears of
-no assignment, so it has joined as soon as it has an epoch.
+The ``group.instance.id`` of a static member (KIP-345) is the transactional id of its task. So a new
+attempt takes over the partitions immediately and fences the older attempt. The end of a lease and
+the start of the next one cause no rebalance. A separate thread polls (``poll_thread``), so that a
+revocation is an event.
+
+FENCED_INSTANCE_ID is fatal to a consumer. An exception in a callback leaves the poll, and the
+records of the poll are lost: a new member begins. If a static member is replaced during a
+cooperative rebalance, the new member is assigned the partitions of the first half, and the
+partitions that its predecessor had to revoke stay unassigned. A member of KIP-848's protocol
+without partitions receives no assignment, so it has joined as soon as it has an epoch.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ if TYPE_CHECKING:
 
 JOIN_POLL = 0.2
 LOOK = 3.0
-"""Seconds of waiting for an assignment between looks at whether a newer generation of tasks has
-started.
+"""Seconds between two checks for a newer generation of tasks, while a member waits for an
+assignment.
 """
 WITHOUT_PARTITIONS = 1.0
-"""Seconds for a first assignment behind the epoch of a member."""
+"""Seconds to wait for a first assignment after the member has an epoch."""
 _STARTS = ("earliest", "latest")
 _FENCED = {"FENCED_INSTANCE_ID", "_FENCED"}
 _PERMANENT = {
@@ -74,18 +75,20 @@ _PERMANENT = {
 }
 _MISSING = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
 _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"} | _MISSING
-"""librdkafka retries these by itself, and reports them besides."""
+"""Errors that librdkafka reports and retries itself."""
 
 
 @dataclass(eq=False)
 class TaskMember:
-    """A ``GroupConsumer`` of the group that ``settings`` name, for ``topics`` (with ``^`` a
-    pattern, as librdkafka has it). ``instance_id`` is left out where members are dynamic;
-    ``stable`` reads what is committed. Nothing is waited for once it is ``stopped``;
-    ``stale_because`` says why it waits for no assignment any more. ``on_assignment`` gets the
-    partitions that are its own each time they change, not as it closes. ``waits_for_topics``: for
-    topics that do not exist, without an end. ``patience`` is in seconds, for the first assignment,
-    in which Kafka is asked (``asking``).
+    """A ``GroupConsumer`` in the group of ``settings``, subscribed to ``topics``. A topic that
+    begins with ``^`` is a pattern, as in librdkafka.
+
+    Dynamic members do not use ``instance_id``. ``stable`` reads the committed offsets. The member
+    stops waiting once ``stopped`` returns True. ``stale_because`` returns the reason if the task is
+    stale, and the wait for an assignment fails. ``on_assignment`` receives the assigned partitions
+    at each change, except while the member closes. ``waits_for_topics`` waits without a limit for
+    topics that do not exist. ``patience`` is the seconds for the first assignment; ``asking`` is
+    the context of that wait.
     """
 
     kafka: Kafka
@@ -110,15 +113,13 @@ class TaskMember:
         self._events = deque[GroupEvent]()
         self._joined = self._closing = False
         self._usable = False
-        """Whether its positions are known: not when a poll failed."""
+        """True while the positions are known. A failed poll sets it to False."""
         self._ahead: list[Any] = []
         self._next: dict[TopicPartition, int | None] = {}
-        """The partitions that are its own, with the offset of the next record; None before it is
-        known.
-        """
+        """The offset of the next record of each assigned partition; None while it is unknown."""
         self._at_end: set[TopicPartition] = set()
         self._read: set[TopicPartition] = set()
-        """Those of which it has given a record since they were assigned or sought."""
+        """Partitions of which a record was returned since the last assignment or seek."""
         self._sought: set[TopicPartition] = set()
         whole = (
             self.kafka.properties()
@@ -142,7 +143,7 @@ class TaskMember:
         self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(whole))
 
     def _on_error(self, error: Any) -> None:
-        # The thread that polls hears of it in the same call; what it raised here would be lost.
+        # The polling thread checks for the error after the same call. An exception here is lost.
         if error.fatal() or error.name() in _FENCED:
             self._fatal = error
 
@@ -151,9 +152,9 @@ class TaskMember:
         return frozenset(self._next)
 
     def join(self) -> None:
-        """Subscribe, and wait for the first assignment. One that is stopped meanwhile has none.
-        Raises ``TimedOut``, ``Fenced``, ``NotAuthorized``, and ``UnknownOutcome`` where its task is
-        stale: an older attempt, continued beside its successor, may never get an assignment.
+        """Subscribe and wait for the first assignment, or until the task is stopped. Raises
+        ``TimedOut``, ``Fenced`` and ``NotAuthorized``. Raises ``UnknownOutcome`` if the task is
+        stale: an older attempt that runs beside its successor may never be assigned partitions.
         """
         if not self._joined:
             with self.asking("join the consumer group"):
@@ -203,20 +204,20 @@ class TaskMember:
 
     def poll(self, seconds: float, most: int) -> GroupEvent:
         self._interval.check()
-        # A poll that is held goes on before any record is given: some may be of what was revoked.
+        # A held poll continues before records are returned: some may be of revoked partitions.
         if not self._events and (self._thread.is_held or not self._ahead):
             self._ahead += self._next_messages(seconds, most)
         if self._events:
             return self._events.popleft()
         ready, self._ahead = self._ahead, []
         self._usable = False
-        # One by one: an end of a partition is only behind the records before it.
+        # In order: the end of a partition comes after the records before it.
         given = [m for m in ready if not self._is_error(m) and self._is_next(m)]
         self._usable = True
         return Polled(given)
 
     def _next_messages(self, seconds: float, most: int) -> list[Any]:
-        """Return the messages of a poll; none if it is held in a callback, which is an event."""
+        """Return the messages of a poll; none if a callback holds the poll, which is an event."""
         found: list[Any] | None = self._thread.poll(lambda: self._consume(seconds, most))
         return found or []
 
@@ -234,7 +235,7 @@ class TaskMember:
             return False
         if error.name() == "_PARTITION_EOF":
             place = TopicPartition(message.topic(), message.partition())
-            # behind control records, which no message tells of
+            # this offset is after control records, for which there are no messages
             if self._is_in_order(place, message.offset()):
                 self._next[place] = message.offset()
                 self._at_end.add(place)
@@ -243,7 +244,7 @@ class TaskMember:
         return True
 
     def _is_next(self, message: Any) -> bool:
-        """Whether it is a record of a partition that is still its own, and was not given before."""
+        """Return whether the partition is still assigned and the record was not returned before."""
         place, offset = TopicPartition(message.topic(), message.partition()), message.offset()
         if not self._is_in_order(place, offset):
             return False
@@ -254,17 +255,19 @@ class TaskMember:
         return True
 
     def _is_in_order(self, place: TopicPartition, offset: int) -> bool:
-        """Whether ``offset`` is behind what was given of a partition that is its own. librdkafka
-        goes back by itself, and silently, where a topic was deleted and made again or its log was
-        cut (``auto.offset.reset``): what was read of the older log must not be committed for the
-        newer one, and its first records must not be passed over.
+        """Return whether ``offset`` is after the records that were returned of an assigned
+        partition.
+
+        librdkafka resets the position without an error if a topic was created again or its log was
+        truncated (``auto.offset.reset``). Positions in the older log must not be committed for the
+        newer log, and the first records of the newer log must not be skipped.
         """
         if place not in self._next:
             return False
         known = self._next[place] or 0
         if offset >= known:
             return True
-        if place in self._sought:  # it was on its way when another offset was sought
+        if place in self._sought:  # it was fetched before the seek to another offset
             return False
         if place in self._read:
             raise UnknownOutcome(
@@ -293,8 +296,8 @@ class TaskMember:
         return {**committed, **self._reset_positions([p for p in places if p not in committed])}
 
     def _reset_positions(self, places: Sequence[TopicPartition]) -> GroupOffsets:
-        """Where ``places`` without a committed offset are read from. They are looked up, as by a
-        worker's consumer.
+        """Return the first or end offsets of ``places``, which have no committed offset. They are
+        read from the brokers, as by a worker's consumer.
         """
         if not places:
             return {}
@@ -312,7 +315,7 @@ class TaskMember:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
         if not self._closing:
             self._events.append(Revoked(places))
-            self._usable = True  # whatever becomes of what is committed now
+            self._usable = True  # also if the commit before the revocation fails
             self._thread.hold()
             self._usable = False
         self._forget(places)
@@ -346,9 +349,9 @@ class TaskMember:
         ]
 
     def rewind(self) -> bool:
-        while self._thread.is_held:  # the partitions are given up, and the rebalance continues
+        while self._thread.is_held:  # the partitions are revoked, and the rebalance continues
             self._next_messages(0, 1)
-        # Between two attempts nobody polls, and the group may have taken the partitions.
+        # There is no poll between two attempts: the group may have revoked the partitions.
         if not (self._joined and self._usable) or self._interval.passed > self._interval.seconds:
             return False
         places, self._ahead = tuple(self._next), []
@@ -356,7 +359,7 @@ class TaskMember:
         starts = self._starts(places)
         self._usable = False
         self.seek({place: starts[place].offset for place in places})
-        # what is on its way is behind what is committed, if not anew
+        # no record that was fetched before is before the committed offsets of the same log
         self._sought.difference_update(places)
         if places:
             self.resume(places)
@@ -382,7 +385,7 @@ class TaskMember:
 
     @property
     def metadata(self) -> Any:
-        """Generation, member id and instance id as they are now."""
+        """The current generation, member id and instance id."""
         self._interval.check()
         return self._thread.ask(self._consumer.consumer_group_metadata)
 
@@ -406,8 +409,8 @@ class TaskMember:
         return not self._at_end.issuperset(self._next)
 
     def close(self) -> None:
-        """Let go of it, on the thread of its polls: to close takes a moment. A static member stays
-        one.
+        """Close the consumer on its polling thread, without waiting for it. A static member stays
+        in the group.
         """
         self._closing = True
         consumer, self._consumer = self._consumer, None
@@ -427,9 +430,9 @@ class TaskMember:
 
     def _fail(self, error: Any, doing: str, cause: Exception | None = None) -> None:
         first = self._fatal if self._fatal is not None else error
-        # A poll wraps it: "_FATAL", with the reason in its text and without the mark of a fatal
-        # error. Not seen as what it is, the older attempt would begin again, and both would fence
-        # each other for ever.
+        # A poll wraps the error as "_FATAL", with the reason in its text, and fatal() is False. If
+        # the error were not recognised, the older attempt would begin again, and both attempts
+        # would fence each other without an end.
         is_fatal = first.fatal() or first.name() == "_FATAL"
         if first.name() in _FENCED or (is_fatal and "fenced" in first.str().lower()):
             raise Fenced(f"another attempt has its group.instance.id: {first.str()}") from cause
@@ -441,5 +444,5 @@ class TaskMember:
 
 
 def _close(consumer: Any) -> None:
-    with suppress(Exception):  # a consumer that was fenced may say so once more
+    with suppress(Exception):  # a fenced consumer may raise again
         consumer.close()

@@ -1,8 +1,8 @@
-"""The time between two polls of a group member, after which its consumer leaves the group, and what
-it was spent on.
+"""Measures the time between two polls of a group member, and the calls in between. The consumer
+leaves the group after ``max.poll.interval.ms``.
 
-A static member that has left this way has no member id, so the broker refuses its commits with
-FENCED_INSTANCE_ID, as if another attempt had its ``group.instance.id``.
+A static member that has left in this way has no member id. So the broker refuses its commits with
+FENCED_INSTANCE_ID, as if another attempt used its ``group.instance.id``.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ PROPERTY = "max.poll.interval.ms"
 
 @dataclass(eq=False)
 class PollInterval:
-    """``seconds`` is ``max.poll.interval.ms``."""
+    """The time since the last poll of one member. ``seconds`` is ``max.poll.interval.ms``."""
 
     seconds: float
     now: Callable[[], float] = time.monotonic
     _since: float | None = None
-    """When the last poll returned; None during a poll, and before the first one."""
+    """The time at which the last poll returned; None during a poll and before the first one."""
     _calls: Counter[str] = field(default_factory=Counter)
-    """The seconds of each call since then."""
+    """The seconds of each call since the last poll."""
 
     @contextmanager
     def polling(self) -> Iterator[None]:
-        """Within a poll no time counts, rebalances and their callbacks included."""
+        """Stop the clock during a poll, which includes rebalances and their callbacks."""
         self._since = None
         try:
             yield
@@ -40,7 +40,7 @@ class PollInterval:
             self._calls.clear()
 
     def took(self, call: str, seconds: float) -> None:
-        """Note that ``call`` of the task took so long."""
+        """Record that ``call`` of the task took ``seconds``."""
         self._calls[call] += seconds  # type: ignore[assignment]
 
     @property
@@ -49,8 +49,8 @@ class PollInterval:
         return 0.0 if self._since is None else self.now() - self._since
 
     def check(self) -> None:
-        """Raises ``PollIntervalExceeded`` where the group may have taken the partitions, with the
-        call that was slow.
+        """Raise ``PollIntervalExceeded``, with the slow call, if the group may have revoked the
+        partitions.
         """
         if (passed := self.passed) <= self.seconds:
             return

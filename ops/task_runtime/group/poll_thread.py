@@ -1,10 +1,10 @@
-"""The thread of a consumer, whose callbacks are events between two calls of the task.
+"""The polling thread of a consumer. It makes callbacks events between two calls of the task.
 
-librdkafka calls a callback within a poll before it takes partitions, and takes them when it
-returns. So that the task commits before that without being called during its own poll, the poll is
-made here: a callback is held until the task requests the next event. At any time one of the two
-threads waits for the other. All calls of a consumer are made here: one that another thread makes
-while a callback is held may never return (confluent-kafka keeps the interpreter's lock in some).
+librdkafka calls a callback within a poll before it revokes partitions, and revokes them when the
+callback returns. The task has to commit before that, outside its own poll. So this thread polls,
+and holds a callback until the task requests the next event. One of the two threads always waits for
+the other. This thread makes all calls of the consumer: a call of another thread while a callback is
+held may never return (confluent-kafka keeps the interpreter's lock in some calls).
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from queue import SimpleQueue
 from typing import Any
 
 Result = tuple[Any, BaseException | None]
-"""What a call returned, or raised."""
+"""The return value or the exception of a call."""
 
 
 class PollThread:
-    """Makes one call after the other."""
+    """A thread that makes the calls of one consumer, one after the other."""
 
     def __init__(self) -> None:
         self._polls = SimpleQueue[Callable[[], Any] | None]()
@@ -27,7 +27,7 @@ class PollThread:
         """Calls while a poll is held; None to release it."""
         self._results = SimpleQueue[Result | None]()
         self.is_held = False
-        """Whether a poll is held, until the next ``poll``."""
+        """True while a poll is held, until the next ``poll``."""
         self._thread = threading.Thread(target=self._run, args=(self._polls,), daemon=True)
         self._thread.start()
 
@@ -63,7 +63,7 @@ class PollThread:
         self._run(self._asked)
 
     def close(self, last: Callable[[], None]) -> None:
-        """End, after what is held and ``last``; without waiting for it."""
+        """End the thread after the held poll and ``last``, without waiting for it."""
         if self.is_held:
             self._asked.put(None)
         self._polls.put(last)

@@ -1,9 +1,9 @@
-"""Where a consumer group stands for certain: read with ``require_stable``, and waited for while a
-transaction may change it.
+"""Reads the stable offsets of a consumer group with ``require_stable``, and waits for pending
+offsets.
 
-The offsets that a transaction has put into a group are pending until it ends, and until then the
-coordinator does not say what is committed (UNSTABLE_OFFSET_COMMIT, KIP-447). Whoever read on from
-an older offset would give records a second time. librdkafka waits for it, too, and tells nobody.
+The offsets that a transaction adds to a group are pending until it ends. Until then the coordinator
+returns UNSTABLE_OFFSET_COMMIT instead of the committed offsets (KIP-447). A consumer that continued
+from an older offset would read records twice. librdkafka waits as well, but does not report it.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 TELL_AFTER = 1.0
-"""Seconds of waiting after which it is worth to look for the transaction that is waited for."""
+"""Seconds of waiting before the transaction with the pending offsets is looked up."""
 LOOK = 3.0
-"""Seconds of waiting between looks at whether a newer generation of tasks has started."""
+"""Seconds between two checks for a newer generation of tasks during the wait."""
 Waiting = Callable[..., None]
-"""Hears what is waited for, in words, and whether that has no limit."""
+"""A function that receives the reason of a wait as text, and whether the wait has no limit."""
 
 
 @dataclass(eq=False)
 class StableOffsets:
-    """The committed offsets of ``group``; those of the transactional ids ``candidates`` may be
-    pending in it.
+    """A reader of the committed offsets of ``group``. Transactions of the transactional ids
+    ``candidates`` may have pending offsets in it.
 
-    ``limit`` is how many seconds pending offsets are waited for; None: as long as it lasts.
-    ``stale_because`` says why the task waits for nothing any more.
+    ``limit`` is the seconds to wait for pending offsets; None waits until their transaction ends.
+    ``stale_because`` returns the reason if the task is stale, and the wait fails.
     """
 
     kafka: Kafka
@@ -55,9 +55,9 @@ class StableOffsets:
     _wire: KafkaProtocolClient | None = None
 
     def __call__(self, partitions: Collection[TopicPartition]) -> GroupOffsets:
-        """Read them. Raises ``ConnectctlError`` where a transaction stays open for longer than
-        ``limit``, ``TimedOut`` where the task is stopped meanwhile, and ``UnknownOutcome`` where it
-        is stale.
+        """Return the offsets of ``partitions`` once they are stable. Raises ``ConnectctlError`` if
+        offsets are still pending after ``limit``, ``TimedOut`` if the task is stopped during the
+        wait, and ``UnknownOutcome`` if the task is stale.
         """
         if not partitions:
             return {}

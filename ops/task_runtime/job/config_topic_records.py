@@ -1,7 +1,8 @@
-"""The records by which a connector's tasks stand in a config topic, in Connect's own format. Pure.
+"""Reads and writes the records of a connector and its tasks in a config topic, in Connect's format.
+Pure.
 
-Source: ``KafkaConfigBackingStore``. A set of task configs counts from its commit record on, and
-tasks may start once a task count record stands behind that.
+Source: ``KafkaConfigBackingStore``. A set of task configs is valid after its commit record. Tasks
+may start after the next task count record.
 """
 
 from __future__ import annotations
@@ -32,11 +33,10 @@ KeyValue = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class ConfigTopicState:
-    """What a config topic says of one connector, with the offsets by which it can be told from what
-    comes later.
+    """The state of one connector in a config topic, with offsets that identify newer states.
 
-    ``commit`` and ``fenced`` are the offsets of the newest commit and task count records, -1 where
-    there is none.
+    ``commit`` and ``fenced`` are the offsets of the newest commit record and task count record, -1
+    without one. ``target_at`` is the offset of the target state.
     """
 
     config: Mapping[str, str] | None = None
@@ -50,12 +50,12 @@ class ConfigTopicState:
 
     @property
     def transactional_ids(self) -> int:
-        """How many transactional ids tasks of before may still have."""
+        """The number of transactional ids that earlier tasks may still use."""
         return max(self.task_count or 0, self.committed_tasks)
 
 
 def config_topic_state(records: Iterable[ConsumerRecord], name: str) -> ConfigTopicState:
-    """What ``records`` of a config topic, in any order, add up to for the connector ``name``."""
+    """Return the state of the connector ``name`` by ``records`` of a config topic, in any order."""
     found = newest(records, lambda key: _of(key, name))
     commit_at, commit = found.get(COMMIT + name, (-1, {}))
     fenced_at, fencing = found.get(FENCING + name, (-1, {}))
@@ -90,8 +90,8 @@ def task_set(
     tasks: Sequence[Mapping[str, str]],
     mark: GroupMark | None = None,
 ) -> list[KeyValue]:
-    """The records of one transaction: the connector's configuration, its task configs, and their
-    commit with ``mark``.
+    """Return the records of one transaction: the connector's configuration, its task configs, and
+    their commit record with ``mark``.
     """
     found: list[tuple[str, dict[str, Any]]] = [(CONNECTOR + name, {"properties": dict(config)})]
     found += [(f"{TASK}{name}-{n}", {"properties": dict(task)}) for n, task in enumerate(tasks)]
@@ -100,17 +100,16 @@ def task_set(
 
 
 def count_record(name: str, tasks: int) -> list[KeyValue]:
-    """The record that tells that a round of fencing for so many tasks is over."""
+    """Return the task count record, which is written after zombie fencing of the tasks."""
     return [((FENCING + name).encode(), connect_json({"task-count": tasks}).encode())]
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One set of task configs in ``topic``, told by the offset of its commit record.
+    """One set of task configs in ``topic``, identified by the offset of its commit record.
 
-    ``target_at`` is the offset of the STOPPED record on which a take-over relies, None where the
-    set is our own. ``read_to`` is the end of the topic at which it was the newest, -1 where nobody
-    looked.
+    ``target_at`` is the offset of the STOPPED record of a take-over, None if the run wrote the set.
+    ``read_to`` is the end of the topic at which the set was the newest, -1 if it was not read.
     """
 
     topic: str
@@ -121,14 +120,14 @@ class Generation:
 
     @property
     def since(self) -> int:
-        """The offset from which on the topic tells whether it is still the newest."""
+        """The offset from which records show that the set is still the newest."""
         if self.target_at is not None:
             return max(self.target_at, 0)
         return max(self.commit, 0)
 
     def stale_because(self, records: Iterable[ConsumerRecord]) -> str | None:
-        """Why it is not the newest any more, by the ``records`` from ``since`` on; None while it
-        is.
+        """Return the reason if the ``records`` from ``since`` show that the set is not the newest;
+        None while it is.
         """
         now = config_topic_state(records, self.connector)
         if self.target_at is not None:

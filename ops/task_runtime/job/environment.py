@@ -1,6 +1,4 @@
-"""What all parts of a run have in common: its job, the clients, whom it tells, and how long it
-waits.
-"""
+"""The environment that all parts of a run share: its job, clients, callbacks and time limits."""
 
 from __future__ import annotations
 
@@ -26,13 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEAST_PATIENCE = 60.0
-"""Seconds that a task has to get through; more where transactions may be open for longer."""
+"""The least seconds for a step of a task; more if transactions may be open for longer."""
 
 
 @dataclass
 class Signals:
-    """SIGTERM and SIGINT as wishes: the first for an end between transactions, the second for an
-    end on the spot.
+    """A counter of SIGTERM and SIGINT. The first signal requests an end between transactions, the
+    second an immediate end.
     """
 
     count: int = 0
@@ -42,7 +40,9 @@ class Signals:
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """While it lasts, signals count and do nothing else. Only the main thread can hear them."""
+        """Count signals, and suppress their other effects, within the context. Only the main thread
+        can receive signals.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -60,10 +60,12 @@ class Signals:
 
 @dataclass
 class JobEnvironment:
-    """A run of ``ready``. ``tell`` gets the run while it lasts, ``note`` gets lines for people.
+    """The environment of a run of ``ready``. ``tell`` receives the run as it progresses; ``note``
+    receives lines for the user.
 
-    ``presence`` tells others that it is alive; a take-over, which has the connector alone, does not
-    begin without it. ``outage`` says for how long Kafka may be away.
+    ``presence`` shows other runs that this one is alive. A take-over must be the only run of the
+    connector, and does not begin without it. ``outage`` retries requests while Kafka is
+    unavailable.
     """
 
     scene: RunClients
@@ -77,26 +79,24 @@ class JobEnvironment:
     presence: Presence | None = None
     outage: RetryPolicy = NO_RETRIES
     pending: float | None = None
-    """For how many seconds pending offsets of a consumer group are waited for; None: as long as it
-    lasts.
-    """
+    """Seconds to wait for pending offsets of a consumer group; None waits until they are stable."""
 
     @property
     def patience(self) -> float:
-        """Seconds that a task may take to get through: the longest transaction that may be in its
-        way, and some.
+        """The seconds for a step of a task: more than the time-out of an older transaction that it
+        may have to wait for.
         """
         return max(LEAST_PATIENCE, self.ready.delivery.timeout_ms / 1000 + 30)
 
     @property
     def retries(self) -> RetryPolicy:
-        """What every call to Kafka goes through: nothing is repeated once the run is to end."""
+        """The policy for all calls to Kafka. It repeats nothing after a first signal."""
         return replace(self.outage, stopping=lambda: self.signals.count > 0)
 
     @property
     def patiently(self) -> RetryPolicy:
-        """The policy for the end of a run, which is part of the end that was requested: a second
-        signal requests one on the spot.
+        """The policy for calls at the end of a run, also after a first signal. It repeats nothing
+        after a second one.
         """
         return replace(self.outage, stopping=lambda: self.signals.count > 1)
 
@@ -113,7 +113,7 @@ class JobEnvironment:
     @property
     def leader(self) -> Leader:
         scene, ready = self.scene, self.ready
-        # Which topics live workers use is for them to say: they may be given others at their next
+        # Live workers determine their topics, and may be configured with others at their next
         # start.
         topics = {} if ready.take_over else ready.topics
         config_topic = ready.topics["config"]
@@ -122,11 +122,13 @@ class JobEnvironment:
         )
 
     def fence_tasks(self, count: int) -> None:
-        """Fence the first ``count`` tasks, whoever runs them."""
+        """Fence the first ``count`` tasks of the connector, in any run or worker."""
         fence(self.scene.calls, self.ready.group, self.ready.name, count, self.patience)
 
     def overtaken(self) -> str | None:
-        """Who has a connector that this run took over, where it was taken for dead meanwhile."""
+        """Return the reason if another run has taken over the connector of this take-over, because
+        this run seemed dead; else None.
+        """
         other = (
             self.presence.overtaken if self.presence is not None and self.ready.take_over else None
         )

@@ -1,5 +1,5 @@
-"""Whether there is anybody to run a task. Where all executors are gone, Spark waits for another in
-silence, for ever.
+"""Monitors the executors that run tasks. If all executors are lost, Spark waits for a new one
+without a message and without a limit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POLL = 2.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 LOST_AFTER = 10.0
-"""Seconds without an executor after which that is said: Spark replaces one that was lost within a
-few.
+"""Seconds without an executor after which it is reported. Spark replaces a lost executor within a
+few seconds.
 """
 
 LOST = (
@@ -30,8 +30,8 @@ BACK = "A new Spark executor of {} is available: tasks continue."
 
 @dataclass(eq=False)
 class ExecutorMonitor:
-    """What ``count`` says of executors, looked at now and then; ``note`` hears when all are gone,
-    and when one is back.
+    """A periodic check of the number of executors, which ``count`` returns. ``note`` receives a
+    line when all executors are lost, and when one is available again.
     """
 
     count: Callable[[], int]
@@ -43,8 +43,8 @@ class ExecutorMonitor:
     _lost_since: float | None = None
 
     def check(self) -> None:
-        """See who is there, unless that was seen a moment ago. Nothing is raised: a run does not
-        end for a look.
+        """Count the executors, unless the last check was less than ``POLL`` seconds ago. Raises
+        nothing: a failed check does not end a run.
         """
         now = self.now()
         if self._checked is not None and now - self._checked < POLL:
@@ -52,7 +52,7 @@ class ExecutorMonitor:
         self._checked = now
         try:
             there = self.count() > 0
-        except Exception:  # noqa: BLE001  # Java is gone, and the round tells of it
+        except Exception:  # noqa: BLE001  # the JVM has ended; the round reports it
             return
         if there:
             self._lost_since = None
@@ -65,10 +65,10 @@ class ExecutorMonitor:
 
 
 def executor_monitor(spark: SparkSession, note: Callable[[str], None]) -> ExecutorMonitor:
-    """That of a session. Executors in the driver's own process are there as long as it is."""
+    """Return the monitor of a session. Executors in the driver's process are never lost."""
     context = spark.sparkContext
     if not executors.apart(context.master):
         return ExecutorMonitor(lambda: 1, context.master, note)
     status = context._jsc.sc().statusTracker()
-    # one is the driver
+    # one of them is the driver
     return ExecutorMonitor(lambda: len(status.getExecutorInfos()) - 1, context.master, note)

@@ -1,10 +1,10 @@
-"""A new generation of tasks where no worker lives: the leader's part of KIP-618, done by the
-driver.
+"""Starts a new generation of tasks in a group without workers: the driver does the leader's part of
+KIP-618.
 
-The order is the whole point. The leader's transactional id comes first, so that an older driver can
-write no more; then the task configs, by which older tasks that are not yet initialised know that
-they are stale; then the round of fencing, which ends those that are; then the count record, without
-which no new task starts.
+The order matters. First the producer with the leader's transactional id is initialised, so that an
+older driver cannot write any more. Then the task configs are written, which make older tasks stale
+that are not yet initialised. Then zombie fencing ends the older tasks that are initialised. Last
+the task count record is written, without which no new task starts.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _NOT_RETRIABLE = {
     "INVALID_REQUEST",
     "INVALID_TRANSACTION_TIMEOUT",
 }
-"""Why an id is not fenced, where fencing it again would end in the same way."""
+"""Codes of failed fencing for which a retry would fail in the same way."""
 
 
 @dataclass(frozen=True)
 class Leader:
-    """Who starts generations of the connectors of ``group``. ``patience`` is in seconds, for each
-    step of a start; ``retry`` says for how long a start is begun anew.
+    """The leader that starts generations of the connectors of ``group``. ``patience`` is the
+    seconds for each step of a start; ``retry`` repeats a start that did not complete.
     """
 
     kafka: Kafka
@@ -69,7 +69,7 @@ class Leader:
     patience: float = 60.0
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(60.0))
     topics: Mapping[str, str] = field(default_factory=dict)
-    """The group's offsets and status topics, by role, as far as they are known."""
+    """The group's offsets and status topics, by role, if they are known."""
 
     def start(
         self,
@@ -77,14 +77,16 @@ class Leader:
         config: Mapping[str, str],
         choose: Callable[[ConfigTopicState], Sequence[Mapping[str, str]]],
     ) -> Generation:
-        """Write the task configs that ``choose`` gives for what stands there, fence, and say so.
+        """Write the task configs that ``choose`` returns for the current state, fence the older
+        tasks, and write the task count record.
 
-        After a doubt, and where Kafka does not answer, it begins anew: the new producer ends what
-        the one before had asked for, one way or the other, and what stands in the topic by then is
-        read. No request is repeated.
+        After an unknown outcome, or if Kafka does not respond, the whole start is repeated. The new
+        producer commits or aborts the transaction of the earlier one, and the config topic is read
+        again. No single request is repeated.
 
-        Raises ``Refused`` where others keep taking the lead, ``TimedOut`` and ``Unreachable`` where
-        that did not end in time, and ``ConnectctlError`` where ids could not be fenced.
+        Raises ``Refused`` if other leaders of the group repeatedly fence this one, ``TimedOut`` and
+        ``Unreachable`` if the start does not complete in time, and ``ConnectctlError`` if ids could
+        not be fenced.
         """
         fenced = 0
 
@@ -96,8 +98,8 @@ class Leader:
                 except UnknownOutcome as e:
                     raise TimedOut(f"Could not start {name}", why=str(e)) from e
                 except Fenced as e:
-                    # Another connector of the group may be starting, which takes the same id for a
-                    # moment.
+                    # Another connector of the group may be starting, which uses the same id
+                    # temporarily.
                     fenced += 1
                     if fenced >= MOST_FENCED:
                         raise Refused(
@@ -139,13 +141,13 @@ class Leader:
             handle.discard()
 
     def read_state(self, name: str) -> ConfigTopicState:
-        """The connector's records in the config topic. Raises ``TimedOut`` where it cannot be read
-        to its end.
+        """Return the connector's state in the config topic. Raises ``TimedOut`` if the topic cannot
+        be read to its end.
         """
         return self._read_state(name)[0]
 
     def _read_state(self, name: str) -> tuple[ConfigTopicState, int]:
-        self.kafka.partitions(self.topic)  # waits for a broker that does not know a new topic yet
+        self.kafka.partitions(self.topic)  # waits until the brokers know a new topic
         return read_config_topic(self.kafka, self.topic, name, READ_PATIENCE)
 
     def _write(self, handle: TaskProducer, records: Sequence[KeyValue]) -> None:
@@ -161,8 +163,8 @@ class Leader:
 def read_config_topic(
     kafka: Kafka, topic: str, name: str, patience: float
 ) -> tuple[ConfigTopicState, int]:
-    """What ``topic`` says of the connector ``name``, and up to where it was read. Raises
-    ``TimedOut`` short of its end.
+    """Return the state of the connector ``name`` in ``topic``, and the end offset of the read.
+    Raises ``TimedOut`` if the topic cannot be read to its end.
     """
     image = kafka.image([topic], patience=patience)[topic]
     if image.held_back:
@@ -175,8 +177,8 @@ def read_config_topic(
 
 
 def ids_of(before: ConfigTopicState, tasks: int) -> int:
-    """For how many ids a round is due: those of the old count and of the new one; none for a
-    connector that is new.
+    """Return the number of ids to fence: the greater one of the old and the new count, or 0 for a
+    new connector.
     """
     return (
         max(before.transactional_ids, tasks)
@@ -186,8 +188,8 @@ def ids_of(before: ConfigTopicState, tasks: int) -> int:
 
 
 def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: float) -> None:
-    """Fence the ids of the tasks below ``count``, all at once. Raises ``ConnectctlError`` unless
-    all are, ``TimedOut`` where it may be tried again.
+    """Fence the transactional ids of the first ``count`` tasks in batches. Raises
+    ``ConnectctlError`` unless all ids are fenced, as ``TimedOut`` if a retry may succeed.
 
     An id that no coordinator knows has no producer to fence.
     """
@@ -196,8 +198,8 @@ def fence(calls: TransactionCalls, group: str, name: str, count: int, patience: 
 
 
 def check_fenced(failed: Sequence[IdResult], subject: str) -> None:
-    """Raises ``TimedOut`` where an id is not fenced and may be in another attempt,
-    ``ConnectctlError`` where it will not.
+    """Raise ``TimedOut`` if an id is not fenced and a retry may succeed, ``ConnectctlError`` if a
+    retry would fail.
     """
     bad = {result.id: result.problem or NO_ANSWER for result in failed}
     if not bad:

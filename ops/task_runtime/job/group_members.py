@@ -1,12 +1,13 @@
-"""The static members that the tasks of a run leave in their consumer group, which only the driver
-can take out.
+"""Removes static members of ended tasks from their consumer group.
 
-A static member does not leave by itself (KIP-345): its partitions rest until its session times out.
-So the driver removes those of tasks that are over, by their ``group.instance.id``; those of a
-driver that was killed are the next one's to remove. A member that was killed between the two halves
-of a cooperative rebalance leaves partitions that nobody has: whoever takes its place gets what it
-had in the first half, and nobody asks for the second (KIP-345 with KIP-429). So the driver looks
-before each round of leases, when none of its members is at work, and now and then in between.
+A closed static member does not leave its group (KIP-345): its partitions are not read until its
+session times out. So the driver removes the members of ended tasks by their ``group.instance.id``.
+The next driver removes the members of a killed driver.
+
+A member that is killed between the two halves of a cooperative rebalance leaves unassigned
+partitions: its successor is assigned the partitions of the first half, and no member requests the
+second rebalance (KIP-345 with KIP-429). So the driver checks the group before each round of leases,
+while none of its members is active, and periodically during a round.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class TaskMembers:
-    """The members of the tasks of ``connector`` in the consumer group of what it ``reads``.
-    ``group`` is the workers'.
+    """The members of the tasks of ``connector`` in the consumer group of the subscription
+    ``reads``. ``group`` is the Connect group.
 
-    ``shared`` is the connection to the group's coordinator of ``connected``; without it each
-    request opens its own.
+    ``shared`` is the connection to the group coordinator within ``connected``. Otherwise each
+    request opens a connection.
     """
 
     kafka: Kafka
@@ -61,15 +62,15 @@ class TaskMembers:
             yield replace(self, shared=coordinator)
 
     def remove(self, numbers: Collection[int]) -> None:
-        """Take those of the tasks ``numbers`` out. What cannot be removed is noted, and costs its
-        session time-out.
+        """Remove the members of the tasks ``numbers``. A warning is noted if that fails: such a
+        member stays until its session times out.
         """
         if not self.reads.consumer.dynamic:
             with self._noted(), self._coordinator() as coordinator:
                 self._remove(coordinator, {task_id(self.group, self.connector, n) for n in numbers})
 
     def instance_ids(self) -> list[str]:
-        """The ``group.instance.id`` of each task that is a member, in order."""
+        """Return the ``group.instance.id`` of each task that is a member, sorted."""
         with self._coordinator() as coordinator:
             described = coordinator.describe()
         ids = (
@@ -80,18 +81,18 @@ class TaskMembers:
         return sorted(filter(self._is_ours, ids))
 
     def remove_ids(self, ids: Collection[str]) -> None:
-        """Take out these members. Raises ``ConnectctlError`` where one cannot be removed."""
+        """Remove the members ``ids``. Raises ``ConnectctlError`` if one cannot be removed."""
         with self._coordinator() as coordinator:
             self._remove(coordinator, ids)
 
     def pending(self) -> frozenset[TopicPartition]:
-        """The partitions of which a transaction holds an offset of the group that is pending."""
+        """Return the partitions with pending offsets of a transaction in the group."""
         with self._coordinator() as coordinator:
             return coordinator.stable_offsets(self._partitions())[1]
 
     def others(self) -> list[str]:
-        """The members that are no tasks of this connector here, each with its client and host.
-        Where members are dynamic, tasks cannot be told from others, and none is given.
+        """Return the members that are not tasks of this connector, each with its id and host. The
+        list is empty if members are dynamic: they have no ids that identify tasks.
         """
         if self.reads.consumer.dynamic:
             return []
@@ -102,8 +103,9 @@ class TaskMembers:
         return [f"{m.instance_id or m.client_id} on {m.client_host.lstrip('/')}" for m in foreign]
 
     def settle(self, active: Collection[int], *, at_work: bool = False) -> bool:
-        """Take out the members of all tasks that are not ``active``. Return True if the group is at
-        rest and has partitions that no member has: then take out all, unless they are ``at_work``.
+        """Remove the members of all tasks that are not ``active``. Return True if the group is
+        stable and has unassigned partitions: then remove the members of all tasks, unless they are
+        ``at_work``.
         """
         incomplete = False
         if self.reads.consumer.dynamic:
@@ -173,9 +175,9 @@ class TaskMembers:
 
 @dataclass
 class LeaseGap:
-    """Measures the time between two leases, in which no member of the consumer group sends a
-    heartbeat, and notes once that a session is too short for it. ``reads`` is None for a source,
-    which has no members.
+    """A measurement of the time between two leases, in which no task's member sends a heartbeat. It
+    notes a warning once if the session time-out is too short. ``reads`` is None for a source, which
+    has no members.
     """
 
     reads: Subscription | None
@@ -184,11 +186,11 @@ class LeaseGap:
     _began: float | None = None
 
     def begin(self) -> None:
-        """The tasks' leases are over."""
+        """Start the measurement: the tasks' leases have ended."""
         self._began = self.now()
 
     def look(self, working: bool) -> None:
-        """Whether tasks are ``working`` again, by what they say of themselves."""
+        """End the measurement if tasks are ``working`` again according to their messages."""
         if self.reads is None or self._began is None or not working:
             return
         gap, self._began = self.now() - self._began, None
@@ -202,8 +204,8 @@ class LeaseGap:
 
 
 def check_group_is_free(members: TaskMembers, patience: float = 0.0) -> None:
-    """Raises ``Refused`` where the group has other members after ``patience`` seconds: they would
-    take partitions.
+    """Raise ``Refused`` if the group still has other members after ``patience`` seconds:
+    partitions would be assigned to them.
     """
     others: list[str] = []
 

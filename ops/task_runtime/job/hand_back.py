@@ -1,4 +1,4 @@
-"""The connector of live workers, handed back to them by the run that has it, or after that run was
+"""Hands a connector back to its live workers, in the run that took it over or after that run was
 killed.
 """
 
@@ -37,7 +37,7 @@ class WorkersContext(RunContext):
 
     @property
     def retries(self) -> RetryPolicy:
-        """The policy for requests that are not answered."""
+        """The policy for requests without a response."""
         return NO_RETRIES
 
     def workers(self) -> StepContext:
@@ -45,7 +45,7 @@ class WorkersContext(RunContext):
         raise NotImplementedError
 
     def calls(self) -> TransactionCalls:
-        """Return the coordinators of the run's tasks."""
+        """Return the client of the transaction coordinators of the run's tasks."""
         raise NotImplementedError
 
     def ids(self) -> Sequence[str]:
@@ -61,9 +61,7 @@ class WorkersContext(RunContext):
         return None if state is State.STOPPED else f"handed back to its workers (state {state})"
 
     def hand_back(self, name: str, verb: str) -> str | None:
-        """Fence the ids, and do ``verb`` with the connector on its workers: ``resume`` or
-        ``pause``.
-        """
+        """Fence the ids, then resume or pause the connector on its workers (``verb``)."""
         workers, ids = self.workers(), self.ids()
 
         def fence() -> None:
@@ -86,7 +84,7 @@ class KilledRunContext(WorkersContext):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Keep runs of the connector out. Raises ``Refused`` while one is alive."""
+        """Prevent runs of the connector in the context. Raises ``Refused`` while one is alive."""
         with alone(self.clients, self.name):
             yield
 
@@ -114,7 +112,7 @@ class KilledRunContext(WorkersContext):
 
 @contextmanager
 def alone(clients: Clients, name: str) -> Iterator[None]:
-    """Keep runs of the connector out. Raises ``Refused`` while one is alive."""
+    """Prevent runs of the connector in the context. Raises ``Refused`` while one is alive."""
     kafka: Any = clients.kafka
     group = kafka.group(clients.group_id)
     topics = find_internal_topics(kafka, group, clients.named_topics, needed=("config",))

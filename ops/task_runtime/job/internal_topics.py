@@ -1,6 +1,4 @@
-"""A group's internal topics for a run: which they are, whether they will do, and how they are
-created.
-"""
+"""Determines the internal topics of a group for a run, and checks their configuration."""
 
 from __future__ import annotations
 
@@ -24,20 +22,20 @@ if TYPE_CHECKING:
 
 ROLES = ("config", "offsets", "status")
 PARTITIONS = {"config": 1, "offsets": 25, "status": 5}
-"""As workers create them."""
+"""Partitions of each topic, as workers create it."""
 OWN_PARTITIONS = 1
-"""Of a topic of what runs say."""
+"""Partitions of the status topic of runs."""
 REPLICAS = 3
 
 
 @dataclass(frozen=True)
 class RunClients:
-    """What a start works with. ``target`` is where the connector writes to, most often the workers'
-    own Kafka.
+    """The clients of a run. ``target`` is the Kafka cluster that the connector writes to, most
+    often that of the workers.
 
-    ``calls`` are the coordinators there, ``brokers`` those of home and, where that is another
-    cluster or another client, of the target last. ``workers`` is None where none lives. ``named``
-    are topics that were named.
+    ``calls`` are requests to the coordinators of the target. ``brokers`` are those of the workers'
+    cluster and, last, of a target with another cluster or client. ``workers`` is None without live
+    workers. ``named`` are the topics that the user named, by role.
     """
 
     kafka: Kafka
@@ -52,11 +50,12 @@ class RunClients:
 def internal_topics(
     scene: RunClients, name: str, *, live: bool
 ) -> tuple[dict[str, str], dict[str, int]]:
-    """The group's topics by role, and those that are to be created with their partitions.
+    """Return the group's topics by role, and the topics to create with their partitions.
 
-    Live workers' are found, but for ``status``: what a run says is not for the workers' topic.
-    Where none lives, the owner of a topic is unknown: what is not named is called after the group.
-    Raises ``Refused`` where a group that was at work before has no topics by those names.
+    The topics of live workers are discovered, except ``status``: a run writes its statuses to a
+    separate topic. Without live workers, the name of a topic that the user did not name is derived
+    from the group. Raises ``Refused`` if the group was in use before and has no topics with those
+    names.
     """
     if live:
         found = find_internal_topics(
@@ -95,15 +94,15 @@ def internal_topics(
 
 
 def default_topics(group: str, named: Mapping[str, str | None]) -> dict[str, str]:
-    """The internal topics of a group without workers, by role."""
+    """Return the internal topics of a group without workers, by role."""
     return {role: named.get(role) or run_topic_name(group, role) for role in ROLES}
 
 
 def check_layout(
     scene: RunClients, topics: Mapping[str, str], create: Mapping[str, int], own: str | None
 ) -> None:
-    """Raises ``Refused`` for topics that would lose what is kept in them; ``own`` is a dedicated
-    topic that is there.
+    """Raise ``Refused`` for a config topic with several partitions, and for a topic that would
+    delete records. ``own`` is an existing dedicated offsets topic.
     """
     facts = scene.kafka.topics([topic for topic in topics.values() if topic not in create])
     config = facts.get(topics["config"])

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class SparkJobContext(WorkersContext):
-    """A run in this process. ``tell`` is called with its progress; ``result`` is what it came to.
+    """The context of a run in this process. ``tell`` receives its progress. ``result`` is the
+    result of its tasks.
 
-    ``is_held``: the connector was stopped on its workers, and they did not get it back. ``runner``
-    exists while the context is open, unless none of the tasks may run.
+    ``is_held`` is True while the connector is stopped on its workers and was not handed back.
+    ``runner`` exists while the context is open, unless none of the tasks may run.
     """
 
     planned: PlannedRun
@@ -53,7 +54,7 @@ class SparkJobContext(WorkersContext):
         if self.planned.refusal is not None:
             yield
             return
-        # A dry run does without all that runs tasks.
+        # A dry run does not import the modules that run tasks.
         from connectctl.ops.clients.kafka_protocol.run_presence import Presence
         from connectctl.ops.task_runtime.job.runner import JobRunner
 
@@ -114,8 +115,8 @@ class SparkJobContext(WorkersContext):
         return state
 
     def run_tasks(self) -> str:
-        """Run the tasks to their end. Raises ``ConnectctlError`` if they failed, or others have
-        them.
+        """Run the tasks to their end. Raises ``ConnectctlError`` if they failed, or another run or
+        worker has them.
         """
         if (refused := self.planned.refusal) is not None:
             self._store_failure()
@@ -131,7 +132,7 @@ class SparkJobContext(WorkersContext):
         return f"{result.outcome.value} with {result.run.records:,} records"
 
     def _store_failure(self) -> None:
-        """Store the statuses FAILED of tasks of which none may run."""
+        """Store the status FAILED of a connector of which no task may run, and of failed tasks."""
         run, ready = self.planned, self.planned.job
         assert ready.tasks_max is not None
         prefix = RUN_PREFIX if ready.take_over else ""

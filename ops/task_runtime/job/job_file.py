@@ -1,8 +1,8 @@
-"""The job file that people write: a connector's configuration, where it runs and until when, read
-with its lines.
+"""Reads the job file of a user: the configuration of a connector, the Spark cluster on which it
+runs, and the end of the run.
 
-``config`` has Connect's own property names, with values as they are written. An unknown key is an
-error that names its line and the nearest key that exists.
+``config`` has Connect's own property names, with unchanged values. The error for an unknown key
+contains its line and the most similar key that exists.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class _File(_Section):
 
 @dataclass(frozen=True)
 class Until:
-    """When a run ends by itself: after so many seconds without a record, records, or seconds; never
-    where all are None.
+    """The end of a run: after ``idle`` seconds without a record, after ``records``, or after
+    ``duration`` seconds. A run with none of them does not end by itself.
     """
 
     idle: float | None = None
@@ -78,7 +78,7 @@ class Until:
 
     @property
     def ends(self) -> bool:
-        """Whether the run ends by itself."""
+        """True if the run ends by itself."""
         return self != Until()
 
     def __str__(self) -> str:
@@ -91,12 +91,12 @@ class Until:
 
 @dataclass(frozen=True)
 class Job:
-    """A job. ``master`` is None where the context's Spark is meant; ``plugins`` are wheels and zips
-    with connectors.
+    """A job. ``master`` is None for the Spark master of the context. ``plugins`` are wheels and
+    zips with connectors.
 
-    ``directory`` is where the job file lies, whose modules can be named; None for a job that is
-    from no file. ``patience`` is in seconds, for how long Kafka may not answer; None where the file
-    says nothing. ``sha256`` is the file's.
+    ``directory`` is that of the job file, from which connectors can be imported; None for a job
+    without a file. ``patience`` is the seconds for which requests to Kafka are retried; None if the
+    file does not set it. ``sha256`` is the hash of the file.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Job:
 
 
 def seconds(text: str) -> float:
-    """``5s``, ``500ms``, ``2m``, ``1h`` or plain seconds. Raises ``ValueError``."""
+    """Return the seconds of ``5s``, ``500ms``, ``2m``, ``1h`` or ``5``. Raises ``ValueError``."""
     found = _SPAN.fullmatch(text.strip())
     if found is None or not float(found.group(1)):
         raise ValueError(f"invalid duration {text!r} (examples: 500ms, 5s, 2m, 1h)")
@@ -120,8 +120,8 @@ def seconds(text: str) -> float:
 
 
 def read(path: Path) -> Job:
-    """The job in the file at ``path``. Raises ``BadInput`` with the line of the first thing that is
-    wrong.
+    """Return the job in the file at ``path``. Raises ``BadInput`` with the line of the first
+    error.
     """
     try:
         data = path.read_bytes()
@@ -136,7 +136,9 @@ def read(path: Path) -> Job:
 
 
 def parse(text: str, path: Path) -> Job:
-    """The job in ``text``, which was read from ``path``: plugins are looked for beside it."""
+    """Return the job in ``text``, which is the content of ``path``. Relative paths of plugins are
+    resolved in the directory of ``path``.
+    """
     import yaml
 
     try:
@@ -179,8 +181,8 @@ def parse(text: str, path: Path) -> Job:
 
 
 def _plain(node: yaml.Node) -> Any:
-    """A node with scalars as they are written, but booleans as Connect writes them; null is
-    None.
+    """Return the value of a node with unchanged scalars. Booleans are converted to Connect's
+    spelling, and null to None.
     """
     import yaml
 
@@ -198,8 +200,8 @@ def _plain(node: yaml.Node) -> Any:
 def _lines(
     node: yaml.MappingNode, above: tuple[str, ...], path: Path
 ) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The line, from 1, of every key below ``node``. Raises ``BadInput`` for one that is there
-    twice.
+    """Yield each key below ``node`` with its line, from 1. Raises ``BadInput`` for a duplicate
+    key.
     """
     import yaml
 

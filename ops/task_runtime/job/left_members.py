@@ -1,5 +1,5 @@
-"""Static members that a driver which was killed left in its consumer group: found while no driver
-is alive, and removed.
+"""Finds and removes the static members that a killed driver left in its consumer group, while no
+driver is alive.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ OPERATION = "run members"
 
 @dataclass(frozen=True)
 class LeftMembers:
-    """The instance ids of a connector's tasks in its consumer ``group`` that no live driver has.
-    ``unknown`` says why that could not be seen, ``alive`` which driver is alive.
+    """The instance ids of a connector's tasks in its consumer ``group`` that no live driver uses.
+    ``unknown`` is the reason if they could not be read; ``alive`` is the driver that is alive.
     """
 
     group: str
@@ -42,11 +42,11 @@ def left_members(
     config: Mapping[str, str],
     members: TaskMembers | None = None,
 ) -> LeftMembers | None:
-    """Those of the connector ``name`` of runs in the Connect group ``group_id``; None where it has
-    no static members.
+    """Return the left members of the connector ``name`` of runs in the Connect group ``group_id``;
+    None if its tasks have no static members.
 
-    ``members`` are those that are connected already. Raises nothing: what cannot be seen is
-    unknown.
+    ``members`` has an open connection to the group. Raises nothing: the result contains the reason
+    if the members could not be read.
     """
     if not (config.get(TOPICS) or config.get(REGEX)):
         return None
@@ -75,8 +75,8 @@ def left_members(
 
 @dataclass(kw_only=True)
 class MembersContext(RunContext):
-    """``look`` finds the left members of a connector, ``remove`` takes some out of the group and
-    raises where it cannot.
+    """The context of a removal. ``look`` returns the left members of a connector. ``remove``
+    removes members from the group, or raises ``ConnectctlError``.
     """
 
     look: Callable[[str], LeftMembers | None]
@@ -85,9 +85,7 @@ class MembersContext(RunContext):
 
 @dataclass(frozen=True)
 class RemoveMembers(Step[MembersContext]):
-    """Take ``ids`` out of the consumer ``group``: those that are there when it is done, while no
-    driver is alive.
-    """
+    """Remove the members ``ids`` that are still in the consumer ``group``, if no driver lives."""
 
     subject: str
     group: str
@@ -107,8 +105,8 @@ class RemoveMembers(Step[MembersContext]):
 
 
 def seen_members(name: str, left: LeftMembers | None) -> LeftMembers:
-    """``left`` of ``name``. Raises ``BadInput`` for a connector without static members, and
-    ``Refused`` where a driver is alive or what is left is unknown.
+    """Return ``left`` of the connector ``name``. Raises ``BadInput`` for a connector without static
+    members, and ``Refused`` if a driver is alive or the left members are unknown.
     """
     if left is None:
         raise BadInput(
@@ -131,7 +129,7 @@ def plan_removal(
     names: Collection[str],
     look: Callable[[str], LeftMembers | None],
 ) -> Plan:
-    """The plan that removes the left members of ``names``. Raises as ``seen_members`` does."""
+    """Return the plan that removes the left members of ``names``. Raises as ``seen_members``."""
     seen = {name: seen_members(name, look(name)) for name in names}
     steps = tuple(
         RemoveMembers(name, each.group, each.ids) for name, each in seen.items() if each.ids

@@ -1,9 +1,9 @@
-"""A connector's module that lies beside its job file: found by the driver, and sent to the
-executors with what it imports.
+"""Finds a connector's module in the directory of the job file. The driver sends it to the executors
+with the modules that it imports.
 
-What is installed, or comes with ``plugins``, goes before what lies beside the job: a file called
-``json.py`` there hides nothing. Modules count that can be seen in an ``import`` of the source; what
-is imported by a computed name does not travel.
+Installed modules and those of ``plugins`` have priority over modules in that directory: a file
+``json.py`` there replaces nothing. Only modules in ``import`` statements are sent, not those that
+are imported by a computed name.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pathlib import Path
 
 
 def import_from(directory: Path) -> None:
-    """Let this process import what lies in ``directory``, after everything else."""
+    """Add ``directory`` to the end of this process's import path."""
     place = str(directory.resolve())
     if place not in sys.path:
         sys.path.append(place)
 
 
 def modules_in(directory: Path) -> list[str]:
-    """The modules and packages that could be imported from ``directory``."""
+    """Return the names of modules and packages in ``directory``, sorted."""
     files = [path.stem for path in directory.glob("*.py") if path.stem.isidentifier()]
     return sorted({*files, *(path.parent.name for path in directory.glob("*/__init__.py"))})
 
 
 def sources_of(module: str, directory: Path) -> tuple[Path, ...]:
-    """The files below ``directory`` that ``module`` is made of, with those that these import; none
-    where it is not there.
+    """Return the files below ``directory`` of ``module`` and of the modules that it imports; none
+    if ``module`` is not in ``directory``.
     """
     top, found, left = directory.resolve(), dict[Path, None](), [module]
     names: set[str] = set()
@@ -47,8 +47,8 @@ def sources_of(module: str, directory: Path) -> tuple[Path, ...]:
 
 
 def archive_of(module: str, directory: Path, into: Path) -> Path | None:
-    """A zip with the sources of ``module``, for executors; None where it does not lie beside the
-    job.
+    """Write a zip with the sources of ``module`` for executors. Return its path, or None if the
+    module is not in ``directory``.
     """
     files = sources_of(module, directory)
     if not files:
@@ -61,7 +61,7 @@ def archive_of(module: str, directory: Path, into: Path) -> Path | None:
 
 
 def _files(name: str, top: Path) -> list[Path]:
-    """The files of the module or package ``name``, where Python would import it from ``top``."""
+    """Return the files of the module or package ``name`` if Python would import it from ``top``."""
     try:
         spec = find_spec(name)
     except (ImportError, ValueError):
@@ -75,7 +75,7 @@ def _files(name: str, top: Path) -> list[Path]:
 def _imported(path: Path) -> Iterator[str]:
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError):  # whoever imports it is told
+    except (SyntaxError, ValueError):  # an import of it raises the same error
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""The plan of a run of a job: what is observed, and in which order."""
+"""Plans a run of a job, and defines the order of the checks and observations."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunAccess:
-    """The clients of a run, and its job file, which is read when it is first used. ``waits``: an
-    outage from the first request on is waited for, where the job or the request say for how long.
+    """The clients of a run, and its job file, which is read when it is first used. With ``waits``
+    an unlimited run, or a run with a patience, also retries the first request to a cluster.
     """
 
     clients: Clients
@@ -62,7 +62,7 @@ class RunAccess:
 
     @property
     def patience(self) -> float | None:
-        """The patience that the user asked for."""
+        """The patience of the request or the job file, in seconds; None if neither sets it."""
         return self.job.patience if self.request.patience is None else self.request.patience
 
     @property
@@ -82,7 +82,7 @@ class RunAccess:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun(Planned):
-    """A run that can begin. ``outage`` retries its requests to Kafka."""
+    """The plan of a run that can begin. ``outage`` retries its requests to Kafka."""
 
     access: RunAccess
     scene: RunClients
@@ -91,16 +91,16 @@ class PlannedRun(Planned):
 
     @property
     def refusal(self) -> TooManyTasks | None:
-        """Why none of its tasks may run (KIP-1004); None where they may."""
+        """The error if none of its tasks may run (KIP-1004); None if they may."""
         return task_count.refusal(self.job.tasks_max)
 
 
 def plan_run(access: RunAccess, saved: SavedRun | None = None) -> PlannedRun:
-    """Return the plan. Nothing is opened before the job file, the master and the connector are
-    verified.
+    """Return the plan. The job file, the Spark master and the connector are checked before any
+    client is opened.
 
-    Raises ``Refused`` where ``saved`` is stale or another cluster's, and what reading and preparing
-    the job raise.
+    Raises ``Refused`` if ``saved`` is stale or of another cluster, and the errors of reading and
+    preparing the job.
     """
     clients, request, job = access.clients, access.request, access.job
     preconditions.check_master(access.master, clients.timeout)

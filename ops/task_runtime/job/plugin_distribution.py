@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
-    """The archive with the module of ``path`` (``module:Class``), where that lies beside the job
-    file.
+    """Return the archive with the module of ``path`` (``module:Class``) if the module is in the
+    directory of the job file.
     """
     if job.directory is None:
         return ()
@@ -26,8 +26,8 @@ def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
 
 
 def ship(spark: SparkSession, archives: Sequence[Path]) -> None:
-    """Let every executor import from wheels and zips. Spark takes a wheel for an archive only by
-    another name.
+    """Send wheels and zips to all executors for imports. Spark accepts a wheel only with the suffix
+    ``.zip``.
     """
     for archive in archives:
         path = archive

@@ -1,6 +1,4 @@
-"""What a run needs of brokers, of the group and of Spark before it is started; what is missing is
-refused.
-"""
+"""Checks the preconditions of a run: brokers, group, topics and Spark master."""
 
 from __future__ import annotations
 
@@ -31,8 +29,8 @@ _MASTERS = re.compile(r"(local(\[[^]]*\])?|local-cluster\[[^]]*\]|yarn|(spark|k8
 
 
 def check_brokers(scene: RunClients, *, reads_groups: bool) -> None:
-    """Raises ``Refused`` where brokers are too old for exactly-once; ``reads_groups``: also for
-    offsets of a group.
+    """Raise ``Refused`` if brokers are too old for exactly-once, and with ``reads_groups`` also if
+    they are too old for offsets of a consumer group.
     """
     for brokers in scene.brokers:
         if reads_groups:
@@ -41,7 +39,7 @@ def check_brokers(scene: RunClients, *, reads_groups: bool) -> None:
 
 
 def live_workers(group: ConnectGroup) -> Refused:
-    """A run beside the workers of ``group`` is refused."""
+    """Return the error for a run in ``group``, which has live workers."""
     return Refused(
         f"Group {group.id} has live workers; running here would fence their tasks",
         why=f"{len(group.members)} workers are members of the group",
@@ -52,8 +50,8 @@ def live_workers(group: ConnectGroup) -> Refused:
 
 
 def check_take_over(scene: RunClients, name: str, config_topic: str) -> None:
-    """Raises what keeps the workers of the connector from being asked, and ``Refused`` where they
-    contradict the topic.
+    """Raise ``Refused`` if the workers and the config topic contradict each other about the
+    connector. Also raises the errors of requests to the workers.
     """
     if scene.workers is not None:
         facts = partial(read_facts, scene.kafka, scene.group.id, config_topic)
@@ -62,10 +60,10 @@ def check_take_over(scene: RunClients, name: str, config_topic: str) -> None:
 
 
 def check_target(scene: RunClients, name: str, path: str, config: Mapping[str, str]) -> None:
-    """Raises ``Refused`` where the topic that a built-in connector writes to is not there, and no
-    broker will create it.
+    """Raise ``Refused`` if the topic of a built-in connector does not exist and no broker creates
+    it automatically.
 
-    The topics of other connectors are unknown here: its tasks fail with the brokers' words.
+    The topics of other connectors are unknown here. Their tasks fail with the error of the broker.
     """
     topic = config.get("topic")
     if not path.startswith(BUILT_IN_FROM) or topic is None or those_that_exist(scene.target, topic):
@@ -99,9 +97,7 @@ def missing_inputs(kafka: Kafka, reads: Subscription) -> list[str]:
 
 
 def check_inputs(reads: Subscription, missing: Sequence[str], job: Job) -> None:
-    """Raises ``Refused`` for a job with an end that has nothing to read: it would wait for the
-    topic in vain.
-    """
+    """Raise ``Refused`` if the run ends by itself and all its input topics are missing."""
     if missing and job.until.ends and len(missing) >= len(reads.topics):
         raise Refused(
             missing[0],
@@ -112,9 +108,9 @@ def check_inputs(reads: Subscription, missing: Sequence[str], job: Job) -> None:
 
 
 def brokers_know_groups(brokers: BrokerReads) -> None:
-    """Raises ``Refused`` where a broker takes offsets into a transaction without the group's
-    generation (KIP-447): a member that the group has lost could commit. librdkafka would leave the
-    generation out, and say nothing.
+    """Raise ``Refused`` if a broker accepts group offsets in a transaction without the generation
+    of the group (KIP-447). A member that was removed from the group could commit then: librdkafka
+    omits the generation for such a broker without an error.
     """
     versions = [v for v in brokers.versions().values() if isinstance(v, BrokerVersion)]
     if old := [lacks for v in versions if (lacks := v.lacks_of_groups)]:
@@ -128,7 +124,7 @@ def brokers_know_groups(brokers: BrokerReads) -> None:
 
 
 def brokers_verify(brokers: BrokerReads) -> None:
-    """Raises ``Refused`` where a broker does not verify transactions: a late write of a fenced task
+    """Raise ``Refused`` if a broker does not verify transactions: a late write of a fenced task
     could be committed.
     """
     old = [
@@ -146,8 +142,8 @@ def brokers_verify(brokers: BrokerReads) -> None:
 
 
 def check_master(master: str, timeout: float) -> None:
-    """Raises ``BadInput`` for what is not a Spark master, ``Unreachable`` where a standalone one
-    does not answer.
+    """Raise ``BadInput`` if ``master`` is not a Spark master, ``Unreachable`` if a standalone
+    master does not accept a connection.
     """
     if not _MASTERS.fullmatch(master):
         hint = "Use local[N], spark://HOST:PORT, k8s://URL or yarn."

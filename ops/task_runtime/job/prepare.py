@@ -1,5 +1,5 @@
-"""Whether and how a job can be started: looks at brokers, workers, topics and configuration, and
-changes nothing.
+"""Prepares the start of a job: checks brokers, workers, topics and configuration, and plans the
+steps.
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """A job that can be started. ``create`` are topics to create, by name with partitions, at home;
-    ``dedicated_offsets_topic`` is the connector's dedicated offsets topic. ``take_over`` where live
-    workers have the connector; ``connector_steps`` is what the connector's own start does.
+    """A job that can be started. ``create`` are topics to create in the workers' cluster, by name
+    with partitions. ``dedicated_offsets_topic`` is that of the connector. ``take_over`` is True if
+    live workers have the connector. ``connector_steps`` are the changes that the start of the
+    connector makes.
     """
 
     job: Job
@@ -92,13 +93,13 @@ class PreparedJob:
     notes: tuple[str, ...] = ()
     connector_steps: tuple[str, ...] = ()
     tasks_max: TasksMaxResult | None = None
-    """What ``tasks.max`` lets run, by what the connector generates now; None where that is known
-    only when it is started.
+    """The tasks that ``tasks.max`` allows of those that the connector generates now; None if they
+    are unknown before its start.
     """
     subscription: Subscription | None = None
-    """What it reads, unless it is a source."""
+    """The subscription of a sink or transform; None for a source."""
     own_topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Topics of a sink's own that are to be created, each with its configuration."""
+    """The sink's internal topics to create, each with its configuration."""
 
     @property
     def name(self) -> str:
@@ -106,13 +107,15 @@ class PreparedJob:
 
     @property
     def hand_back_action(self) -> str | None:
-        """What to do with the connector on its workers afterwards: resume, pause or nothing."""
+        """The request that hands the connector back to its workers: resume, pause or None."""
         if not self.take_over or self.before.target == STOPPED:
             return None
         return restoring_verb(self.before.target)
 
     def task_configs(self) -> list[dict[str, str]]:
-        """What the connector splits into, as Connect keeps it: each with the task's class."""
+        """Return the task configs that the connector generates, in Connect's format: each with the
+        task's class.
+        """
         self.connector.start(dict(self.config))
         try:
             made = self.connector.task_configs(int(self.config.get("tasks.max", "1")))
@@ -121,8 +124,8 @@ class PreparedJob:
         return [{**task, "task.class": task_class(self.path)} for task in made]
 
     def changed_tasks(self, tasks: Sequence[Mapping[str, str]]) -> list[dict[str, str]] | None:
-        """The tasks that replace the running ``tasks``, each with the task's class; None while
-        these are the right ones.
+        """Return the task configs that replace the running ``tasks``, each with the task's class;
+        None if nothing has changed.
         """
         most = int(self.config.get("tasks.max", "1"))
         made = self.connector.changed_tasks(self.config, tasks, most)
@@ -134,9 +137,7 @@ class PreparedJob:
 
 
 def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
-    """Everything that a start needs to know. Raises ``Refused`` and ``BadInput``; nothing was done
-    then.
-    """
+    """Return the prepared job, and change nothing. Raises ``Refused`` and ``BadInput``."""
     check_brokers(scene, reads_groups=bool(input_topics(job.config)) or REGEX in job.config)
     live = bool(scene.group.members)
     if live and not take_over:
@@ -218,8 +219,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
 def _config(
     job: Job, before: ConfigTopicState, *, live: bool
 ) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The configuration to run with: the job's, or the workers' where the job only names the
-    connector.
+    """Return the configuration of the run, and notes: that of the job, or that of the workers if
+    the job contains only the name.
     """
     theirs = {**(before.config or {}), "name": job.name}
     if not live:
@@ -238,8 +239,8 @@ def _config(
 
 
 def _value_note(config: Mapping[str, str], connector: Connector) -> tuple[str, ...]:
-    """What becomes of values for which workers have a converter of their own, which nobody can ask
-    them for.
+    """Return a note if the job sets no value converter. Workers use their default converter then,
+    which cannot be read.
     """
     defaults = connector.default_converters if isinstance(connector, SinkConnector) else {}
     if not connector.converts or "value.converter" in {**defaults, **config}:
@@ -263,8 +264,8 @@ def _delivery(connector: Connector, config: Mapping[str, str]) -> DeliverySettin
 def _own_topics(
     connector: Connector, name: str, config: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """The topics that a sink writes to, with their configuration: its own, and that of dead
-    letters.
+    """Return the internal topics of a sink and its dead letter queue topic, each with its
+    configuration.
     """
     if not isinstance(connector, SinkConnector):
         return {}
@@ -274,8 +275,8 @@ def _own_topics(
 
 
 def _guarantee_note(before: ConfigTopicState, config: Mapping[str, str]) -> tuple[str, ...]:
-    """What a change of a transform's guarantee means: one generation never has producers of both
-    kinds.
+    """Return a note if the guarantee of a transform changes. All tasks are replaced then: one
+    generation never has producers of both kinds.
     """
     if before.config is None:
         return ()
@@ -295,8 +296,8 @@ def plan(
     request: RunRequest,
     made_from: Mapping[str, str],
 ) -> Plan:
-    """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved. A run
-    of which no task may run only stores that.
+    """Return the plan of a run. ``request`` and ``made_from`` are for a plan that is saved. If no
+    task may run, the run only stores the status FAILED.
     """
     name, runs = ready.name, refusal(ready.tasks_max) is None
     steps: list[Step[Any]] = []
@@ -332,15 +333,15 @@ def plan(
 
 
 def offsets_topic(ready: PreparedJob) -> str:
-    """The topic that is written in the tasks' transactions."""
+    """Return the offsets topic that the transactions of the tasks write to."""
     return ready.dedicated_offsets_topic or ready.topics["offsets"]
 
 
 def create_topic(
     ready: PreparedJob, scene: RunClients, topic: str, note: Callable[[str], None]
 ) -> None:
-    """Create a missing topic, as workers do. A take-over does without the topic of its statuses,
-    and a ``note`` tells so.
+    """Create a missing topic, as workers do. A take-over that may not create its status topic
+    continues without it, with a warning to ``note``.
     """
     compacted = {"cleanup.policy": "compact"}
     if topic in ready.create:

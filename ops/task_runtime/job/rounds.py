@@ -1,5 +1,5 @@
-"""The rounds of a run's tasks, with all that the driver looks at and tells while they last, and in
-between.
+"""Runs the rounds of the tasks of a run. During and between rounds the driver monitors the tasks
+and reports their progress.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StartedTasks:
-    """The tasks that run; ``failure`` is the connector's, where they are those of before."""
+    """The tasks that run. ``failure`` is the connector's failure if its previous tasks run."""
 
     generation: Generation
     tasks: list[dict[str, str]]
@@ -58,7 +58,7 @@ class StartedTasks:
 
 
 class Rounds:
-    """The rounds of ``started`` tasks in the ``run``; ``frame`` is a DataFrame's."""
+    """The rounds of the ``started`` tasks of a ``run``. ``frame`` is that of a DataFrame source."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Rounds:
             frame,
         )
         self._generation, self._tasks = started.generation, started.tasks
-        """The newest ones: those of the start, or of the last time that the tasks were regained or
+        """The newest generation and its tasks, since the start or since the tasks were regained or
         replaced.
         """
         self.most_tasks = len(started.tasks)
@@ -90,7 +90,7 @@ class Rounds:
         self._early = EarlyEnds(lambda: room(run.spark), self._stale_because, run.members)
         self._round_now: SparkRound | None = None
         self._narrow: int | None = None
-        """How many Spark tasks ran at once where Spark cannot tell before."""
+        """The number of Spark tasks of the next round, if Spark cannot determine it in advance."""
         self._failed: list[int] = []
         self._written = time.monotonic()
         self._stalled = StallReport(ready.name, longest, run.scene.target.silent, run.note)
@@ -98,7 +98,7 @@ class Rounds:
 
     @contextmanager
     def watching(self, job: JobRun) -> Iterator[None]:
-        """Look for changed tasks, at their generation and at their group while this lasts."""
+        """Check for changed tasks, a newer generation and unassigned partitions in the context."""
         with (
             self._changes.watching(lambda: self._tasks),
             heartbeat(lambda: self._early.look(job.active), REPORT),
@@ -106,7 +106,7 @@ class Rounds:
             yield
 
     def job_run(self) -> JobRun:
-        """The run of them, ready to begin; its statuses are written."""
+        """Return the run of the tasks, ready to begin. Their statuses are written."""
         run, started, ready = self._run, self._started, self._run.ready
         job = JobRun(
             dict(enumerate(started.tasks)),
@@ -123,8 +123,8 @@ class Rounds:
             changed=self._replaced,
             note=run.note,
             is_sink=isinstance(ready.connector, SinkConnector),
-            # The rows of a frame come in one go: a lease that ended before would have Spark read
-            # them all again.
+            # A DataFrame is read in one job: if a lease ended earlier, Spark would read all rows
+            # again.
             seconds=run.lease if self._frame is None else math.inf,
             silence=SILENCE if self._frame is None else math.inf,
             reached=run.retries("list the end offsets of the offsets topics", self._reached),
@@ -193,7 +193,7 @@ class Rounds:
             self._statuses.task(number, total.state, total.trace, metrics(total))
 
     def _progress(self, job: JobRun) -> None:
-        """Look at what tasks tell, a few times a second."""
+        """Evaluate the messages of the tasks, a few times a second."""
         run, board = self._run, self._board
         self._executors.check()
         messages = dict(board.messages)
@@ -221,8 +221,8 @@ class Rounds:
         return GenerationCheck(run.scene.kafka, self._generation, run.timeout).stale_because()
 
     def _lost(self, job: JobRun) -> list[int]:
-        """Return the tasks that run nowhere. Where Spark requests executors as they are needed, the
-        next round has no more Spark tasks than were there.
+        """Return the tasks that run nowhere. With dynamic allocation the next round has only as
+        many Spark tasks as were connected.
         """
         if (now := self._round_now) is None:
             return []
@@ -233,7 +233,7 @@ class Rounds:
         return lost
 
     def _tell_unseen(self) -> None:
-        """Say once that others cannot see this run."""
+        """Note once that other commands cannot see this run."""
         presence = self._run.presence
         if (
             presence is not None
@@ -246,8 +246,8 @@ class Rounds:
             )
 
     def _regained(self, why: str) -> str | None:
-        """Take over again the tasks that are stale because of ``why``; why that cannot be, None
-        where it was done.
+        """Regain the tasks that are stale because of ``why``. Return None, or the reason if they
+        cannot be regained.
         """
         run, ready = self._run, self._run.ready
         if run.presence is None or ready.take_over:
@@ -270,8 +270,8 @@ class Rounds:
         return None
 
     def _replaced(self) -> Mapping[int, Mapping[str, str]] | str | None:
-        """Begin a new generation of changed tasks, and return them; why that cannot be; None where
-        nothing changed.
+        """Start a new generation of changed tasks. Return the tasks, or the reason if others have
+        replaced them, or None if nothing has changed.
         """
         run, name = self._run, self._run.ready.name
         if (tasks := self._changes.take()) is None:

@@ -28,8 +28,8 @@ def run_clients(clients: Clients, job: Job | None = None) -> RunClients:
 
 
 def target_of(clients: Clients, job: Job | None) -> tuple[str, dict[str, str]] | None:
-    """Return servers and overrides of the Kafka cluster that the job writes to, None if it is the
-    workers' own.
+    """Return the bootstrap servers and overrides of the Kafka cluster that the job writes to; None
+    if it is the cluster of the context.
     """
     kafka: Any = clients.kafka
     return target_cluster(job.config if job else {}, str(kafka.bootstrap))

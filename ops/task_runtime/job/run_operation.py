@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class RunJob(Operation["RunRequest", "RunAccess"]):
-    """Runs the tasks of a job. ``waits``: it waits for a cluster that has not answered yet.
+    """Runs the tasks of a job. With ``waits`` it also waits for a cluster that never responded.
 
-    A run that was killed is resumed, and undone, by handing its connector back to the workers; its
-    tasks continue with its job file.
+    The remaining step of a killed run, and its undo, hand the connector back to the workers. Its
+    tasks continue when the job file is run again.
     """
 
     name = OPERATION
@@ -60,7 +60,9 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
         return plan_run(access)
 
     def plan_again(self, access: RunAccess, saved: Plan) -> Planned:
-        """Return the plan as it is now. Raises ``Refused`` if what it is made from has changed."""
+        """Return the current plan of the request. Raises ``Refused`` if an input of ``saved`` has
+        changed.
+        """
         from connectctl.ops.task_runtime.job.planned_run import plan_run
         from connectctl.ops.task_runtime.job.saved_run import SavedRun
 
@@ -71,7 +73,7 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
         return tasks_of(plan).request
 
     def context(self, access: RunAccess, planned: Planned) -> RunContext:
-        """Return the context of a run, or of the hand-back that is left of one."""
+        """Return the context of a run, or of the hand-back of a killed run."""
         from connectctl.ops.task_runtime.job.job_context import SparkJobContext
         from connectctl.ops.task_runtime.job.planned_run import PlannedRun
 
@@ -80,7 +82,7 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
         return _killed_run(access.clients, planned.plan)
 
     def is_unfinished(self, journal: Journal, run: Run) -> bool:
-        """Whether the run has a connector to hand back, or that is unknown."""
+        """Return True if the run has a connector to hand back, or if that is unknown."""
         try:
             kinds = {kind.__name__: kind for kind in self.steps}
             return bool(left_to_end(journal.plan_of(run, kinds).steps, run))

@@ -1,7 +1,7 @@
-"""What a run is asked for, and what it is made from: enough to plan the same run again from a saved
-plan.
+"""Defines the request of a run, and hashes its inputs, so that a saved plan can be planned again.
 
-A saved plan names files and has their SHA-256, never what is in them: job files may hold passwords.
+A saved plan contains the paths and the SHA-256 of files, never their content: job files may contain
+passwords.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Job
 
 CONTEXT_CONF = "spark.conf of the context"
-"""The name in ``made_from`` of what the context gives Spark."""
+"""The name in ``made_from`` of the context's Spark configuration."""
 WORKERS_CONFIG = "the configuration on the workers"
-"""The name in ``made_from`` of the configuration that a job takes from its connector on the
-workers.
-"""
+"""The name in ``made_from`` of the connector's configuration on the workers, if the job uses it."""
 LEASE = 3600.0
-"""Seconds that a Spark task of a run lasts at most, where nothing else is asked for."""
+"""The default of the longest time of a Spark task of a run, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class RunRequest:
     """The options of ``connectctl run``. ``job`` is the path of the job file; ``lease`` and
     ``patience`` are in seconds.
 
-    None is what was not given: ``master`` and ``patience`` are the job file's or the context's
-    then. ``metrics`` is the path of the file for metrics.
+    ``master`` and ``patience`` are None if they were not given: then those of the job file or the
+    context apply. ``metrics`` is the path of the file for metrics.
     """
 
     job: str
@@ -45,14 +43,14 @@ class RunRequest:
     metrics: str | None = None
 
     def absolute(self) -> RunRequest:
-        """The same from any working directory."""
+        """Return the request with absolute paths."""
         metrics = str(Path(self.metrics).absolute()) if self.metrics is not None else None
         return replace(self, job=str(Path(self.job).absolute()), metrics=metrics)
 
 
 def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
-    """The SHA-256 of the job file, of its plugins, and of the files of ``module`` beside it, by
-    absolute path.
+    """Return the SHA-256 of the job file, of its plugins, and of the files of ``module`` in its
+    directory, by absolute path.
     """
     found = {request.absolute().job: job.sha256 or ""}
     beside = sources_of(module, job.directory) if module and job.directory is not None else ()
@@ -60,10 +58,10 @@ def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
 
 
 def settings_of(job: Job, config: Mapping[str, str], conf: Mapping[str, object]) -> dict[str, str]:
-    """The SHA-256 of what is in no file: of ``config`` where the job has it from the workers, of
-    the context's ``conf``.
+    """Return the SHA-256 of inputs that are not in files: of ``config`` if it is that of the
+    workers, and of the context's ``conf``.
 
-    A secret that the context only refers to counts as the reference.
+    A secret that the context refers to is hashed as the reference.
     """
     found: dict[str, Mapping[str, object]] = {CONTEXT_CONF: conf} if conf else {}
     if config != job.config:

@@ -1,5 +1,5 @@
-"""The tasks of a run from their start to their end: generation or take-over, rounds of leases, and
-statuses.
+"""Runs the tasks of a job from their start to their end: generation or take-over, rounds of leases,
+and statuses.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class JobResult:
-    """What came of a run. ``connector_failure`` is the connector's own, besides those of its
-    tasks.
+    """The result of a run. ``connector_failure`` is the failure of the connector, apart from those
+    of its tasks.
     """
 
     outcome: FinalStatus
@@ -57,7 +57,7 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Prepare Spark for the tasks; a take-over keeps other runs of the connector out."""
+        """Prepare Spark for the tasks. A take-over prevents other runs of the connector."""
         self._began = time.monotonic()
         with self.signals.handled(), self._frames(), self._present():
             if self._frame is None:
@@ -71,8 +71,8 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def _frames(self) -> Iterator[None]:
-        """The frame of a DataFrame's job is looked at before anything is written, and let go of at
-        the end.
+        """Open the frame of a DataFrame source before anything is written, and close it at the
+        end.
         """
         if not isinstance(self.ready.connector, DataFrameSource):
             yield
@@ -91,8 +91,9 @@ class JobRunner(JobEnvironment):
 
     @contextmanager
     def _present(self) -> Iterator[None]:
-        """Others see that this run is alive, once it has begun. Raises ``Refused`` for a take-over
-        where another run has the connector.
+        """Close the group membership that shows that this run is alive, at the end of the context.
+        A take-over joins now; other runs join when they start. Raises ``Refused`` for a take-over
+        if another run has the connector.
         """
         if self.presence is None:
             yield
@@ -106,7 +107,9 @@ class JobRunner(JobEnvironment):
             self.presence.leave()
 
     def start(self) -> StartedTasks:
-        """Start the tasks, unless they are started. Raises what a start raises."""
+        """Return the tasks, after starting them if they are not started. Raises the errors of a
+        start.
+        """
         if self._started is not None:
             return self._started
         ready = self.ready
@@ -128,7 +131,7 @@ class JobRunner(JobEnvironment):
         return started
 
     def run(self) -> JobResult:
-        """Run the tasks to their end; what becomes of them is in the result."""
+        """Run the tasks to their end, and return the result."""
         started, statuses = self.start(), self._statuses
         rounds = Rounds(self, started, self._board, statuses, self._frame)
         run = rounds.job_run()
@@ -141,7 +144,8 @@ class JobRunner(JobEnvironment):
                 raise
             finally:
                 self.own_tasks = rounds.most_tasks
-            # Whoever has the tasks by now tells of them, and is not to be fenced.
+            # With a reason, another run or worker has the tasks: it writes their statuses, and must
+            # not be fenced.
             if run.reason is None:
                 self._ended(started, run, statuses)
         finally:

@@ -1,4 +1,4 @@
-"""A saved plan of ``connectctl run``: refused where what it was made from has changed."""
+"""Checks a saved plan of ``connectctl run``, and refuses it if its inputs have changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedRun:
-    """A plan, what was requested, and the SHA-256 of all that it was made from."""
+    """A plan, its request, and the SHA-256 of its inputs."""
 
     plan: Plan
     request: RunRequest
@@ -33,7 +33,7 @@ class SavedRun:
         saved = cls(plan, tasks.request, tasks.made_from)
         job = Path(saved.request.job)
         try:
-            # before anything is made of what is in it
+            # before the content is used
             saved.check({str(job): sha256_of(job.read_bytes())})
         except OSError as e:
             raise stale(
@@ -42,7 +42,7 @@ class SavedRun:
         return saved
 
     def check(self, now: Mapping[str, str]) -> None:
-        """Raises ``Refused`` where what the plan was made from is not what is there ``now``."""
+        """Raise ``Refused`` if a hash in ``now`` differs from that of the saved plan."""
         if changed := sorted(
             name for name, digest in now.items() if self.made_from.get(name) != digest
         ):

@@ -1,5 +1,5 @@
-"""A run of leases until a job's end: round after round, whatever becomes of single attempts,
-executors or tasks.
+"""Repeats rounds of leases until the end of a job, also after failures of attempts, executors or
+tasks.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Until
 
 MAX_LOST_ROUNDS = 5
-"""Rounds without any progress that Spark may lose one after the other."""
+"""The most consecutive rounds without progress that Spark may lose."""
 MAX_FENCED_ROUNDS = 5
-"""Rounds in which a task may be fenced one after the other without a record of its own: then
-somebody else has it.
+"""The most consecutive rounds in which a task may be fenced without committing a record. After them
+another producer uses its transactional id.
 """
 UNASSIGNED_FOR = 60.0
-"""Seconds that idle tasks wait for partitions which none of them has: longer than a session
-time-out and a rebalance.
+"""Seconds for which idle tasks wait for partitions that none of them has. They are longer than a
+session time-out and a rebalance.
 """
 PAUSE = 1.0
 POLL = 0.2
-"""Seconds between two looks at a round."""
+"""Seconds between two checks of a round."""
 
 
 class FinalStatus(StrEnum):
-    """How a run came to its end. TAKEN: another run or worker has its tasks."""
+    """The final status of a run. TAKEN: another run or worker has its tasks."""
 
     ENDED = "ended"
     STOPPED = "stopped"
@@ -48,7 +48,7 @@ class FinalStatus(StrEnum):
 
 
 class Lease(Protocol):
-    """A round that is under way."""
+    """A running round."""
 
     reports: Any
     lost: str | None
@@ -61,17 +61,19 @@ class Lease(Protocol):
 @dataclass
 class JobRun:
     """A run of ``tasks`` (configurations by number). ``lease`` makes a round of them, which lasts
-    for ``seconds`` at most; tasks end where they do not hear the driver for ``silence`` seconds.
-    ``stop_requested`` says whether the run is to end, ``overtaken`` that it ends because another
-    run took the tasks over.
+    ``seconds`` at most. A task ends if the driver does not respond for ``silence`` seconds.
+    ``stop_requested`` returns True if the run has to end. ``overtaken`` returns the reason if
+    another run has taken over the tasks.
 
-    ``regain`` is asked where tasks are stale, with why; it gives why they are another's, None where
-    they are ours again. ``changed`` returns tasks that replace these, between two rounds; why they
-    are another's; None where they continue. ``on_progress`` is called during a round,
-    ``on_round_end`` after it; ``note`` gets lines for people. ``no_executors`` says that no
-    executor is there to run tasks: then no end of a round is waited for. ``lost_rounds`` counts
-    rounds that Spark lost. Totals have a sink's meter where it ``is_sink``, and are those of the
-    tasks' last messages.
+    ``regain`` is called with the reason if tasks are stale. It returns None if they were regained,
+    or the reason if another run or worker has them. ``changed`` is called between two rounds. It
+    returns the tasks that replace the current ones, None if these continue, or the reason if
+    another run or worker has them.
+
+    ``on_progress`` is called during a round, ``on_round_end`` after it. ``note`` receives lines for
+    the user. ``no_executors`` returns True if no executor can run tasks: a round is cancelled then
+    once the run has to end. ``lost_rounds`` counts rounds that Spark lost. ``totals`` include the
+    last messages of the tasks, and the meter of a sink if ``is_sink``.
     """
 
     tasks: Mapping[int, Mapping[str, str]]
@@ -96,8 +98,7 @@ class JobRun:
     lost_rounds: int = 0
     reason: str | None = None
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
-    """How far the offsets topics are known to reach, from one round to the next: see
-    ``TaskSpec.reached``.
+    """The known end offsets of the offsets topics, kept between rounds (see ``TaskSpec.reached``).
     """
 
     def __post_init__(self) -> None:
@@ -113,33 +114,33 @@ class JobRun:
 
     @property
     def waited(self) -> dict[int, float]:
-        """For how many seconds tasks got no further."""
+        """The seconds without progress of each task that waits."""
         return {n: total.waited for n, total in self.totals.items() if total.waited}
 
     @property
     def quiet(self) -> dict[int, float]:
-        """For how many seconds tasks had no record."""
+        """The seconds without a record of each task without records."""
         return {n: total.quiet for n, total in self.totals.items() if total.quiet}
 
     @property
     def unwritten(self) -> dict[int, Collection[str]]:
-        """The keys of offsets that tasks could not write to the global offsets topic."""
+        """The keys of offsets that tasks could not write to the global offsets topic, by task."""
         return {n: total.unwritten for n, total in self.totals.items() if total.unwritten}
 
     @property
     def active(self) -> list[int]:
-        """The tasks that are not over."""
+        """The tasks that have neither failed nor ended."""
         totals = ((n, self.totals[n]) for n in self.tasks)
         return [n for n, total in totals if total.failure is None and total.last != EndReason.ENDED]
 
     @property
     def records(self) -> int:
-        """How many records were committed."""
+        """The number of committed records."""
         return sum(total.records for total in self.totals.values())
 
     @property
     def latency(self) -> LatencyMeter:
-        """What was measured of all tasks."""
+        """The measured latency of all tasks."""
         found = LatencyMeter()
         for total in self.totals.values():
             found.add(asdict(total.latency))
@@ -147,11 +148,11 @@ class JobRun:
 
     @property
     def has_enough(self) -> bool:
-        """Whether the tasks have committed all records that are asked for."""
+        """True if the tasks have committed as many records as the job requests."""
         return self.until.records is not None and self.records >= self.until.records
 
     def observe(self, messages: Mapping[int, Mapping[str, Any]]) -> None:
-        """Count what running tasks report in their last ``messages``."""
+        """Add the last ``messages`` of running tasks to the totals."""
         for number, message in messages.items():
             if number not in self._leases or message is self._observed.get(number):
                 continue
@@ -165,7 +166,9 @@ class JobRun:
         self.totals[number] = total
 
     def measure_latency(self) -> None:
-        """Determine the latency since the last time; a moment has none."""
+        """Determine the latency since the last measurement. Do nothing in the first seconds of a
+        run.
+        """
         first = not self._latency
         if not first and self.now() - self._measured < min(self.seconds, REPORT):
             return
@@ -183,9 +186,11 @@ class JobRun:
         early: bool = False,
         lost: Collection[int] = (),
     ) -> bool:
-        """Whether a task's lease is over, all are idle, tasks are ``lost``, or leases are to end
-        ``early``, and all others have begun theirs, by what they say of the round that is on. A
-        task that has not begun is not cut short: to begin may take it longer than a lease.
+        """Return whether the leases of a round have to end, by the ``messages`` of its tasks.
+
+        The reasons are that the lease of a task has ended, all tasks are idle, tasks are ``lost``,
+        or ``early`` is True. In addition, all tasks that are not lost must have begun. A task that
+        has not begun is not interrupted: its start may take longer than a lease.
         """
         reported = [messages.get(number, {}) for number in self.active if number not in lost]
         idle = self.until.idle is not None and all(each.get("idle") for each in reported)
@@ -193,7 +198,7 @@ class JobRun:
         return over and all(each.get("begun") for each in reported)
 
     def run(self) -> FinalStatus:
-        """Run to the end. Raises ``ConnectctlError`` where Spark gives no round any more."""
+        """Run the tasks to the end. Raises ``ConnectctlError`` if Spark repeatedly loses rounds."""
         lost = 0
         while self.active:
             terms = self._limits()
@@ -229,9 +234,7 @@ class JobRun:
         return self._outcome(FinalStatus.ENDED)
 
     def _replace(self, tasks: Mapping[int, Mapping[str, str]]) -> None:
-        """Continue with ``tasks``, all of which run, as those of a new generation do; the totals
-        stay.
-        """
+        """Continue with ``tasks`` of a new generation, all of which run. The totals remain."""
         unwritten = set[str]()
         for total in (total for n, total in self.totals.items() if n not in tasks):
             unwritten.update(total.unwritten)
@@ -299,9 +302,11 @@ class JobRun:
         return None
 
     def _waits_for_partitions(self, reports: Iterable[TaskReport]) -> bool:
-        """Whether idle tasks have to continue, because a rebalance has a partition on its way: it
-        was a task's, is nobody's, and may have records. A task that failed keeps its own; what is
-        another group member's, or gone, is not waited for long.
+        """Return whether idle tasks have to continue because a rebalance has not yet assigned a
+        partition. A task had the partition, no task has it now, and it may have records.
+
+        A failed task keeps its partitions. The wait is limited for partitions that were deleted or
+        are assigned to another member of the group.
         """
         missing = self._known.difference(*(report.assigned for report in reports))
         if not missing or any(total.failure for total in self.totals.values()):
@@ -323,13 +328,13 @@ class JobRun:
 
     @property
     def _is_over(self) -> bool:
-        """Whether the duration of the job is over: tasks that wait for an offset have no lease that
-        ends.
+        """True if the duration of the job has passed. It also ends tasks that wait for an offset:
+        their lease does not end.
         """
         return self.until.duration is not None and self.now() - self._began >= self.until.duration
 
     def _limits(self) -> TaskLimits | None:
-        """What the next leases are to keep to; None where the job is done."""
+        """Return the limits of the next leases; None if the job is done."""
         seconds, records = self.seconds, None
         if self.until.duration is not None:
             seconds = min(seconds, self.until.duration - (self.now() - self._began))

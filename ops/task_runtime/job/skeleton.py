@@ -1,6 +1,4 @@
-"""A source connector to begin with: its module, its test and its job file, which work as they
-are.
-"""
+"""Writes a new source connector: a module, a test and a job file that work without changes."""
 
 from __future__ import annotations
 
@@ -119,10 +117,10 @@ until: {idle: 5s} # or forever: true
 
 
 def skeleton(path: Path) -> dict[Path, str]:
-    """The files of a new connector by their contents; ``path`` is its module without ``.py``.
+    """Return the contents of the files of a new connector, by path. ``path`` is its module without
+    ``.py``.
 
-    Raises ``BadInput`` for what cannot be the name of a new module, ``Refused`` where a file is
-    there already.
+    Raises ``BadInput`` if the name is not valid for a new module, ``Refused`` if a file exists.
     """
     name, directory = path.name, path.parent
     _check(name, directory)
@@ -140,7 +138,7 @@ def skeleton(path: Path) -> dict[Path, str]:
 
 
 def write(files: dict[Path, str]) -> None:
-    """Write ``files``, and overwrite none. Raises ``BadInput`` where that fails."""
+    """Write ``files`` without overwriting any. Raises ``BadInput`` if that fails."""
     for file, text in files.items():
         try:
             with file.open("x") as stream:

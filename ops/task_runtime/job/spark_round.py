@@ -1,13 +1,13 @@
-"""A round of leases on Spark: as many Spark tasks as can run at once, and in each its share of the
-connector's tasks.
+"""Runs a round of leases on Spark: as many Spark tasks as can run concurrently, each with a share
+of the connector's tasks.
 
-Tasks that share a Spark task run side by side on threads, so that a connector with more tasks than
-cores runs all of them at once, as a worker of Connect does. Each has its own producer, channel and
-report; what one raises does not end another.
+Tasks that share a Spark task run concurrently on threads. So a connector with more tasks than cores
+runs all of them, as a Connect worker does. Each task has its own producer, channel and report. An
+exception in one task does not end another.
 
-Spark may run a Spark task again, or twice at once, or believe one dead that is not. All attempts of
-a task have one transactional id, so that the newest fences the others; which of them Spark takes
-for the result does not matter, because what is committed is in the topics.
+Spark may run a Spark task again, run two attempts concurrently, or treat a live attempt as dead.
+All attempts of a task have one transactional id, so that the newest fences the others. It does not
+matter which attempt's result Spark returns: the committed records and offsets are in the topics.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ LOOK = 0.1
 
 @dataclass
 class SparkRound:
-    """A round that is under way on another thread. ``lost`` is why Spark gave none of its
-    reports.
-    """
+    """A round that runs on another thread. ``lost`` is the reason if Spark returned no reports."""
 
     spark: SparkSession
     work: TaskSpec
@@ -60,9 +58,9 @@ class SparkRound:
     reports: Sequence[TaskReport] = ()
     lost: str | None = None
     most: int | None = None
-    """So many Spark tasks can run at once, None if Spark knows."""
+    """The number of Spark tasks that can run concurrently; None if Spark determines it."""
     width: int = 0
-    """The number of its Spark tasks, once it has begun."""
+    """The number of Spark tasks of the round, once it has begun."""
     tag: str = field(default_factory=lambda: f"connectctl-{uuid.uuid4().hex}")
 
     def start(self) -> None:
@@ -70,16 +68,15 @@ class SparkRound:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it is over within ``seconds``."""
+        """Return whether the round ends within ``seconds``."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def cancel(self) -> None:
-        """End it on the spot; what its transactions have open is aborted by whoever comes next, or
-        by their time-out.
+        """End the round immediately. Its open transactions are aborted by the next producer with
+        the same transactional id, or by their time-out.
         """
-        # Not the session's interruptTag: that finds what the thread that calls it has tagged, and
-        # nothing else (4.0).
+        # Not the session's interruptTag: it only finds jobs with tags of the calling thread (4.0).
         self.spark.sparkContext.cancelJobsWithTag(self.tag)
 
     def _run(self) -> None:
@@ -91,7 +88,7 @@ class SparkRound:
                 self.spark, self.work, self.tasks, self.terms, self.address, self.width
             ).collect()
             self.reports = [TaskReport.parse(row.report) for row in rows]
-        except Exception as e:  # noqa: BLE001  # Spark raises its own, Py4J's and the network's errors
+        except Exception as e:  # noqa: BLE001  # errors of Spark, of Py4J and of the network
             self.lost = first_line(e)
 
 
@@ -103,8 +100,8 @@ def frame(
     address: DriverAddress,
     width: int,
 ) -> Any:
-    """A frame with one row for each of ``tasks``, which are run by ``width`` Spark tasks when it is
-    collected.
+    """Return a DataFrame with one row for each of ``tasks``. Its collection runs them in ``width``
+    Spark tasks.
     """
     numbers, configs = list(tasks), {n: dict(config) for n, config in tasks.items()}
 
@@ -125,8 +122,8 @@ def frame(
 
 
 def reached_meanwhile(address: DriverAddress) -> dict[str, KnownEnds]:
-    """Return how far the offsets topics are now known to reach, for an attempt that Spark runs
-    again; nothing for a first one, which has been told.
+    """Return the currently known ends of the offsets topics for an attempt that Spark runs again.
+    The result is empty for a first attempt, which receives them with its tasks.
     """
     from pyspark import TaskContext
 
@@ -144,10 +141,10 @@ def connected_shares(tasks: Collection[int], width: int, connected: Collection[i
 
 
 def warm(spark: SparkSession, most: int, wanted: Callable[[], bool] = lambda: False) -> None:
-    """Have Python workers started for up to ``most`` Spark tasks, with all that a task imports.
+    """Start Python workers for up to ``most`` Spark tasks, with the imports of a task.
 
-    Called before older tasks are fenced, it is time in which these still work. Nothing depends on
-    it: it ends after ``WARM`` seconds, or once ``wanted`` says that all is to end.
+    This is done before older tasks are fenced, so that these still run in the meantime. Nothing
+    depends on it: it ends after ``WARM`` seconds, or once ``wanted`` returns True.
     """
     thread = threading.Thread(target=_warm, args=(spark, most), daemon=True)
     thread.start()
@@ -162,22 +159,20 @@ def _warm(spark: SparkSession, most: int) -> None:
 
         yield from batches
 
-    # The rounds meet the same trouble, and tell of it.
+    # The rounds fail in the same way, and report it.
     with suppress(Exception):
         count = max(1, min(most, slots(spark)))
         spark.range(0, count, 1, count).mapInArrow(loaded, "id long").collect()
 
 
 def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iterator[TaskReport]:
-    """Run each of ``tasks`` on a thread of its own, and give their reports as they come to their
-    ends.
-    """
+    """Run each of ``tasks`` on a separate thread, and yield each report when its task ends."""
     over: SimpleQueue[TaskReport] = SimpleQueue()
 
     def one(task: int) -> None:
         try:
             over.put(run(task))
-        except BaseException as e:  # noqa: BLE001  # a thread that ends without a report would be waited for, for ever
+        except BaseException as e:  # noqa: BLE001  # the loop below waits for each report
             trace = traceback.format_exc()[-LONGEST_TRACE:]
             over.put(TaskReport(task, FAILED, f"{type(e).__name__}: {e}", trace))
 
@@ -188,8 +183,8 @@ def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iter
 
 
 def slots(spark: SparkSession) -> int:
-    """How many Spark tasks can run at once: on the executors that are there, or on as many as Spark
-    may ask for.
+    """Return how many Spark tasks can run concurrently: on the existing executors, or with dynamic
+    allocation on the most that Spark may request.
     """
     context = spark.sparkContext
     conf = context.getConf()
@@ -199,20 +194,20 @@ def slots(spark: SparkSession) -> int:
             1, int(conf.get("spark.executor.cores", "1")) // int(conf.get("spark.task.cpus", "1"))
         )
     scala = context._jsc.sc()
-    # Not defaultParallelism, which is whatever spark.default.parallelism says and knows nothing of
+    # Not defaultParallelism, which is the value of spark.default.parallelism and ignores
     # spark.task.cpus.
     return int(scala.maxNumConcurrentTasks(scala.resourceProfileManager().defaultResourceProfile()))
 
 
 def room(spark: SparkSession) -> int:
-    """Return how many Spark tasks can run at once on the executors that are there; 0 if executors
-    are requested as they are needed.
+    """Return how many Spark tasks can run concurrently on the existing executors; 0 with dynamic
+    allocation.
     """
     return 0 if is_dynamic(spark) else slots(spark)
 
 
 def is_dynamic(spark: SparkSession) -> bool:
-    """Return whether Spark requests executors as they are needed."""
+    """Return whether Spark uses dynamic allocation of executors."""
     return bool(
         spark.sparkContext.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
     )

@@ -1,9 +1,8 @@
-"""What a run does whose tasks are stale: whether another one has them, or a start that did not come
-through.
+"""Regains the tasks of a run that are stale because of a start that did not complete.
 
-A start writes its task configs before it fences, and says that both are done after it
-(``generation``). In between the tasks of before are stale, and no others may run. Where the starter
-is gone by then, the run of before starts its tasks again (docs/decisions/0019).
+A start writes its task configs, then fences the older tasks, and then writes the task count record
+(``generation``). In between, the older tasks are stale and the new ones may not run. If the driver
+of the start is dead then, the earlier run starts its tasks again (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -25,13 +24,11 @@ if TYPE_CHECKING:
 
 PAUSE = 1.0
 UNOBSERVABLE = 120.0
-"""Seconds for a start that nobody can see, because this principal may not describe the group of the
-runs.
-"""
+"""Seconds to wait for a start if this principal may not describe the group of the runs."""
 
 
 class TakenOver(Exception):
-    """Another one has the tasks; the reason is its text."""
+    """Raised if another run or worker has the tasks. The text is the reason."""
 
 
 def replace_tasks(
@@ -42,11 +39,11 @@ def replace_tasks(
     tasks: Sequence[Mapping[str, str]],
 ) -> Generation:
     """Return the new generation of ``tasks``, which replace those of ``generation``. Raises
-    ``TakenOver`` where others have replaced these, and what ``Leader.start`` raises.
+    ``TakenOver`` if another run or worker has replaced them, and the errors of ``Leader.start``.
     """
 
     def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
-        # After a doubt the tasks that stand there may be our own.
+        # After an unknown outcome the task configs in the topic may be those of this call.
         if before.commit != generation.commit and before.tasks != tuple(map(dict, tasks)):
             raise TakenOver(f"the connector {name} has already generated a new set of task configs")
         return tasks
@@ -56,11 +53,10 @@ def replace_tasks(
 
 @dataclass(frozen=True)
 class RegainTasks:
-    """Regains the tasks of a run of ``name``: ``tasks`` are those that it runs, ``generation`` is
-    their stale generation.
+    """Regains the ``tasks`` of a run of ``name``. ``generation`` is their stale generation.
 
-    ``others`` are the other runs of the connector that are alive, ``workers`` says whether workers
-    of the group live.
+    ``others`` returns the other live runs of the connector. ``workers`` returns whether the group
+    has live workers.
     """
 
     leader: Leader
@@ -76,16 +72,16 @@ class RegainTasks:
     sleep: Callable[[float], None] = time.sleep
 
     def __call__(self) -> Generation:
-        """A new generation of the same tasks, once whoever made them stale is gone. Raises
-        ``TakenOver``.
+        """Return a new generation of the same tasks, once the start that made them stale is not in
+        progress any more. Raises ``TakenOver``.
         """
         self._await_nobody()
         wrote = False
 
         def choose(before: ConfigTopicState) -> Sequence[Mapping[str, str]]:
-            # The leader's id is ours: from here on no other start can come through, and one that
-            # did is seen. What has our own tasks may be an attempt of ours of which we did not
-            # hear.
+            # This producer has the leader's id: no other start can complete any more, and the state
+            # shows one that did. A set with the same tasks may be an earlier attempt of this call
+            # with an unknown outcome.
             nonlocal wrote
             if not wrote or before.tasks != tuple(map(dict, self.tasks)):
                 self._check(before)
@@ -99,8 +95,8 @@ class RegainTasks:
         return generation
 
     def _await_nobody(self) -> None:
-        """Until nobody who could have begun a start was alive for long enough to be sure of it.
-        Raises ``TakenOver``.
+        """Wait until no other run has been alive, and no start has begun, for long enough. Raises
+        ``TakenOver``.
         """
         commit, since = -1, self.now()
         while True:
@@ -125,20 +121,18 @@ class RegainTasks:
             self.sleep(PAUSE)
 
     def _alive(self) -> bool | None:
-        """Whether another run of the connector is alive; None where that cannot be seen."""
+        """Return whether another run of the connector is alive; None if that is unknown."""
         try:
             return bool(self.retry("describe the group of the runs", self.others))
         except NotAuthorized:
             return None
 
     def _check(self, now: ConfigTopicState) -> None:
-        """Raises ``TakenOver`` where the task configs that stand there are somebody's who came
-        through.
-        """
+        """Raise ``TakenOver`` if the connector was deleted or another start has completed."""
         if now.config is None:
             raise TakenOver(f"the connector {self.name} was deleted")
-        # A count record behind ours: somebody came through since, whether or not another start has
-        # begun behind that.
+        # A task count record after that of this run: a start has completed since, even if
+        # another start has begun after it.
         if now.fenced > now.commit or now.fenced >= self.generation.read_to:
             raise TakenOver(
                 f"the connector {self.name} has already generated a new set of task configs"

@@ -1,6 +1,4 @@
-"""What a run says while none of its tasks continues: once what they wait for, Kafka or a
-transaction, and once its end.
-"""
+"""Reports once that all tasks of a run wait, with the reason, and once that the wait has ended."""
 
 from __future__ import annotations
 
@@ -15,8 +13,8 @@ TaskMessages = Mapping[int, Mapping[str, Any]]
 
 @dataclass(eq=False)
 class StallReport:
-    """Of the connector ``name``. Tasks retry for ``patience`` seconds; ``silent`` names brokers
-    that take no connection.
+    """The report for the connector ``name``. Tasks retry for ``patience`` seconds. ``silent``
+    returns the brokers that accept no connection, as text.
     """
 
     name: str
@@ -64,7 +62,9 @@ class StallReport:
 
 
 def waiting(messages: TaskMessages) -> list[str]:
-    """Return what tasks wait for, each with their number: Kafka, or what it says to wait for."""
+    """Return the reasons why tasks wait, each with the number of tasks: no response of Kafka, or
+    its response.
+    """
     waits = [said["waiting"] for said in messages.values() if said.get("waiting") is not None]
     reasons = [str(each["why"]) for each in waits if each.get("answered")]
     silent = len(waits) - len(reasons)

@@ -1,5 +1,5 @@
-"""What the status topics of workers and of runs say of connectors, and which group members killed
-runs left.
+"""Reports the statuses of connectors in the status topics of workers and runs, and the group
+members that killed runs left.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:
-    """What the status topic says of ``names``, of all for none. Raises ``BadInput`` for topics and
-    names that are not.
+    """Return the statuses of the connectors ``names``, or of all connectors if it is empty. Raises
+    ``BadInput`` for unknown topics and names.
     """
     topics = _topics(scene, group, "status")
     check_named(scene.kafka, {"status": topics["status"]})
@@ -86,7 +86,7 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
 
 
 Configs = Mapping[str, Mapping[str, str]] | str
-"""Configurations by connector, or why they could not be read."""
+"""Configurations by connector, or the reason if they could not be read."""
 
 
 def run_configs(scene: RunClients, group: str, names: Sequence[str]) -> Configs:
@@ -113,7 +113,7 @@ def run_configs(scene: RunClients, group: str, names: Sequence[str]) -> Configs:
 def look_at_members(
     scene: RunClients, group: str, names: Sequence[str], configs: Configs
 ) -> dict[str, LeftMembers | None]:
-    """The static members that killed runs of ``names`` left in their consumer groups."""
+    """Return the static members that killed runs of ``names`` left in their consumer groups."""
     if isinstance(configs, str):
         return dict.fromkeys(names, LeftMembers("?", unknown=configs))
     kafka: Any = scene.kafka
@@ -124,8 +124,8 @@ def look_at_members(
 def _connected(
     scene: RunClients, group: str, name: str, config: Mapping[str, str]
 ) -> Iterator[TaskMembers | None]:
-    """Yield the members of the connector with one connection to their group; None where none can be
-    opened.
+    """Yield the members of the connector with one connection to their group; None if the connection
+    cannot be opened.
     """
     members, kafka = None, cast("Any", scene.kafka)
     with ExitStack() as open_:
@@ -173,8 +173,8 @@ def pending_offsets(
 
 
 def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan:
-    """The plan that removes the left members of ``names``, each once. Raises as ``plan_removal``,
-    for no names too.
+    """Return the plan that removes the left members of ``names``. Raises as ``plan_removal``, and
+    ``BadInput`` without names.
     """
     if not names:
         raise BadInput(
@@ -187,7 +187,7 @@ def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan
 
 
 def members_context(scene: RunClients, group: str) -> MembersContext:
-    """What the steps of a removal work with."""
+    """Return the context of the steps of a removal."""
     kafka: Any = scene.kafka
 
     def look(name: str) -> LeftMembers | None:
@@ -204,8 +204,8 @@ def members_context(scene: RunClients, group: str) -> MembersContext:
 
 
 def _topics(scene: RunClients, group: str, role: str) -> dict[str, str]:
-    """The internal topics of the group, of which that of ``role`` is looked for where workers
-    live.
+    """Return the internal topics of the group. With live workers the topic of ``role`` is
+    discovered.
     """
     topics = default_topics(group, scene.named)
     if scene.group.members:
@@ -223,12 +223,12 @@ def _left(left: LeftMembers | None) -> dict[str, Any] | None:
 
 
 Source = tuple[Iterable[Any], str, str]
-"""Records, the prefix of their keys, and the topic that they are from."""
+"""Records, the prefix of their keys, and their topic."""
 
 
 def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The topics to look at, with the prefixes of their keys: the workers' own, and that of runs
-    where there is one.
+    """Return the status topics with the prefixes of their keys: that of the workers, and that of
+    runs if it exists.
     """
     return [
         (workers, ""),
@@ -247,11 +247,11 @@ def names_of(records: Iterable[ConsumerRecord], prefix: str, topic: str) -> set[
 
 
 def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, TaskStatus], str]:
-    """The statuses of the connector from whoever has it, and their topic: where something was said
-    last.
+    """Return the statuses of the connector from its current owner, and their topic: the topic with
+    the newest status.
 
-    A run's go before STOPPED, which workers say again whenever the connector moves from one to
-    another.
+    A status other than STOPPED has priority: workers write STOPPED again whenever the connector is
+    assigned to another worker, also during a run.
     """
 
     def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
@@ -277,10 +277,10 @@ def _part(status: Any, now: float) -> dict[str, Any]:
 
 
 def _task(number: int, status: Any, now: float, *, ended: bool) -> dict[str, Any]:
-    """A task's status; its metrics are there where a run said it, and no worker.
+    """Return the status of a task. Only statuses of runs have metrics.
 
-    A run that ``ended`` leaves its tasks UNASSIGNED, which is Connect's word; nobody waits for them
-    to be assigned.
+    A run that ``ended`` leaves its tasks UNASSIGNED, a state of Connect. It is reported as ENDED:
+    these tasks do not wait for an assignment.
     """
     over = ended and status.metrics is not None and status.state == "UNASSIGNED"
     return {

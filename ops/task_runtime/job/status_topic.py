@@ -1,11 +1,10 @@
-"""What a run says of its connector and tasks in the status topic, in Connect's format.
+"""Writes the statuses of a run's connector and tasks to a status topic, in Connect's format.
 
-Source: ``KafkaStatusBackingStore``. As the workers', these records are no part of any transaction,
-and can be out of date. Where workers live, what a run says is kept in a topic of its own, by keys
-of its own: workers show whatever record of their status topic came last, whoever wrote it, and
-nobody takes back what a run said that was killed. A task's status has its metrics with it, as one
-more member of the object, which workers read past as they do past ``version`` where they are older
-than that.
+Source: ``KafkaStatusBackingStore``. As those of workers, these records are not part of any
+transaction, and can be out of date. With live workers a run writes to a separate topic with
+separate keys: workers show the last record of their status topic regardless of its producer, and
+the statuses of a killed run are not corrected. The status of a task contains its metrics as an
+additional field. Workers ignore it, as older workers ignore ``version``.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 
 RUNNING, FAILED, STOPPED, UNASSIGNED = "RUNNING", "FAILED", "STOPPED", "UNASSIGNED"
 RUN_PREFIX = "run-"
-"""Before the keys in a topic of runs, which is thus never taken for the workers' status topic."""
+"""The prefix of keys in the status topic of runs, which distinguishes it from that of workers."""
 FLUSH = 10.0
 READ_PATIENCE = 10.0
 
 
 def connector_key(name: str, prefix: str = "") -> bytes:
-    """The key of a connector's status; ``prefix`` is ``RUN_PREFIX`` in a topic of runs."""
+    """Return the key of a connector's status. ``prefix`` is ``RUN_PREFIX`` in the topic of runs."""
     return f"{prefix}{CONNECTOR}{name}".encode()
 
 
@@ -48,7 +47,7 @@ def value(
     trace: str | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """A status; ``worker`` is an address, ``generation`` the workers' count of their rebalances."""
+    """Return a status. ``worker`` is an address, ``generation`` is the generation of the group."""
     found: dict[str, Any] = {
         "state": state,
         "trace": trace and masked(trace),
@@ -61,8 +60,8 @@ def value(
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A status in the topic. ``written_at`` is in seconds since the epoch; ``metrics`` are only in
-    statuses of runs.
+    """A status in the topic. ``written_at`` is in seconds since the epoch. Only statuses of runs
+    have ``metrics``.
     """
 
     state: str
@@ -76,8 +75,8 @@ class TaskStatus:
 def statuses_from(
     records: Iterable[ConsumerRecord], name: str, prefix: str = ""
 ) -> dict[int | None, TaskStatus]:
-    """The newest statuses of the tasks of ``name`` by number; None stands for the connector
-    itself.
+    """Return the newest statuses of the tasks of ``name`` by number. The key None is that of the
+    connector.
     """
     found: dict[int | None, TaskStatus] = {}
     for (connector, number), (record, data) in newest(records, prefix).items():
@@ -96,7 +95,7 @@ def statuses_from(
 
 
 def _numbers(metrics: Any) -> dict[str, float] | None:
-    """The metrics that are numbers; None for a status without metrics. Workers do not look at
+    """Return the metrics that are numbers; None for a status without metrics. Workers do not check
     them.
     """
     if not isinstance(metrics, dict):
@@ -105,11 +104,11 @@ def _numbers(metrics: Any) -> dict[str, float] | None:
 
 
 class StatusWriter:
-    """The statuses of one connector, written as ``worker``. A status that a broker refuses does not
-    end a run.
+    """A writer of the statuses of one connector, as ``worker``. A status that a broker refuses does
+    not end a run.
 
-    ``prefix`` is ``RUN_PREFIX`` where ``topic`` is one of runs. Nothing is written where there is
-    no such topic.
+    ``prefix`` is ``RUN_PREFIX`` for the topic of runs. Nothing is written if ``topic`` does not
+    exist.
     """
 
     def __init__(self, kafka: Kafka, topic: str, name: str, worker: str, prefix: str = ""):
@@ -119,11 +118,11 @@ class StatusWriter:
         self._producer: Any = kafka.ask("open a producer", lambda: Producer(properties))
         self._topic, self._name, self._worker, self._prefix = topic, name, worker, prefix
         with suppress(BadInput):
-            kafka.partitions(topic)  # waits for a broker that does not know a new topic yet
+            kafka.partitions(topic)  # waits until the brokers know a new topic
         image = kafka.image([topic], patience=READ_PATIENCE).get(topic)
         self._there = image is not None
         before = statuses_from(image.latest, name, prefix) if image else {}
-        # No worker takes back what one of a later rebalance has said.
+        # A worker does not overwrite the status of a newer generation.
         self._generation = max((status.generation for status in before.values()), default=0)
         self._tasks = {part for part in before if part is not None}
 
@@ -147,7 +146,7 @@ class StatusWriter:
         )
 
     def drop_other_tasks(self, tasks: int) -> None:
-        """Forget the tasks from ``tasks`` on: there are no such any more."""
+        """Delete the statuses of tasks from number ``tasks`` on, which do not exist any more."""
         for task in [task for task in self._tasks if task >= tasks]:
             self._tasks.discard(task)
             self._write(task_key(self._name, task, self._prefix), None)
@@ -162,7 +161,7 @@ class StatusWriter:
             self._producer.produce(self._topic, said_, key)
 
     def flush(self) -> None:
-        """Wait a moment until all is written; what is not by then comes later, or never."""
+        """Wait up to ``FLUSH`` seconds until all statuses are written."""
         from confluent_kafka import KafkaException
 
         with suppress(KafkaException):

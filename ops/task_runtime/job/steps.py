@@ -1,7 +1,7 @@
 """The steps of a run of a connector.
 
-A run is long, and most of it needs no lock: its tasks are kept apart from others by fencing. Only
-the steps that change the connector of live workers hold the lock of the Connect cluster.
+Most steps of a run need no lock: fencing separates its tasks from others. Only the steps that
+change the connector of live workers hold the lock of the Connect cluster.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class HandBackContext(Protocol):
         """Return the state of the connector if its workers have it again, else None."""
 
     def hand_back(self, name: str, verb: str) -> str | None:
-        """Fence the run's tasks, and do ``verb`` with the connector on its workers."""
+        """Fence the run's tasks, then resume or pause the connector, as ``verb`` requests."""
 
 
 class JobContext(HandBackContext, Protocol):
@@ -50,14 +50,14 @@ class JobContext(HandBackContext, Protocol):
         """Start the tasks, unless they are started."""
 
     def run_tasks(self) -> str:
-        """Run the tasks to their end. Raises ``ConnectctlError`` if they failed, or others have
-        them.
+        """Run the tasks to their end. Raises ``ConnectctlError`` if they failed, or another run or
+        worker has them.
         """
 
 
 @dataclass(frozen=True)
 class JobStep(Step[C], Generic[C]):
-    """A part of a run."""
+    """A step of a run."""
 
     subject: str
     text: str
@@ -76,7 +76,7 @@ class CreateInternalTopic(JobStep[JobContext]):
 
 
 class StopOnWorkers(JobStep[JobContext]):
-    """Stop the connector on its workers, for as long as the run has it."""
+    """Stop the connector on its workers until the run hands it back."""
 
     locked = True
 
@@ -92,14 +92,14 @@ class StartTasks(JobStep[JobContext]):
 
 
 class StartConnector(StartTasks):
-    """What the connector's own start does, by which its tasks are known."""
+    """A change that the start of the connector makes, which determines its tasks."""
 
 
 @dataclass(frozen=True)
 class RunTasks(JobStep[JobContext]):
-    """Run the tasks on Spark, to their end. ``request`` is what was asked for.
+    """Run the tasks on Spark to their end. ``request`` contains the options of the run.
 
-    ``made_from`` is the SHA-256 of the job file and of all else that the plan does not show, by
+    ``made_from`` is the SHA-256 of the job file and of other inputs that the plan does not show, by
     path or name.
     """
 
@@ -115,15 +115,15 @@ class RunTasks(JobStep[JobContext]):
 
 @dataclass(frozen=True)
 class HandBack(JobStep[HandBackContext]):
-    """Fence the run's tasks, and do ``verb`` with the connector on its workers: resume or pause."""
+    """Fence the run's tasks, then resume or pause the connector on its workers (``verb``)."""
 
     verb: str = "resume"
     locked = True
     ends = StopOnWorkers
 
     def is_done(self, context: HandBackContext) -> str | None:
-        """Return the state of a connector that is no longer stopped: others handed it back, and the
-        tasks of the workers have the ids.
+        """Return the state of a connector that is no longer stopped. Others handed it back then,
+        and the tasks of the workers use the ids.
         """
         return context.taken_back(self.subject)
 

@@ -1,5 +1,5 @@
-"""Looks, while tasks run, whether their connector would generate others: for partitions that have
-appeared since.
+"""Checks, while tasks run, whether their connector would generate other tasks now, for example for
+new partitions.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ TaskConfigs = list[dict[str, str]]
 
 @dataclass(eq=False)
 class TaskChanges:
-    """Calls ``look`` with the running tasks every ``seconds``, on a thread of its own; None: never.
+    """A periodic check on a separate thread, every ``seconds``; None disables it.
 
-    ``look`` returns the tasks that replace them, None while they are the right ones. ``note`` gets
-    lines for the user: what keeps it from looking, once until it can look again.
+    ``look`` is called with the running tasks. It returns the tasks that replace them, or None if
+    nothing has changed. ``note`` receives a warning if the check fails, once until it succeeds
+    again.
     """
 
     seconds: float | None
@@ -41,7 +42,7 @@ class TaskChanges:
 
     @contextmanager
     def watching(self, running: Callable[[], Sequence[dict[str, str]]]) -> Iterator[None]:
-        """Look while this lasts. ``running`` returns the tasks of the moment."""
+        """Check periodically within the context. ``running`` returns the running tasks."""
         if self.seconds is None:
             yield
             return
@@ -59,7 +60,7 @@ class TaskChanges:
                 self.update(running())
 
     def update(self, running: Sequence[dict[str, str]]) -> None:
-        """Look once."""
+        """Check once."""
         try:
             self._found = self.look(running)
             self._failing = False

@@ -1,6 +1,4 @@
-"""``tasks.max`` (KIP-1004) evaluated before a run is begun, and before there is a Spark: how many
-tasks will it have?
-"""
+"""Evaluates ``tasks.max`` (KIP-1004) before a run begins and before Spark is opened."""
 
 from __future__ import annotations
 
@@ -32,11 +30,12 @@ def count_tasks(
     outlook: Outlook,
     task_configs: Callable[[], Sequence[TaskConfig]],
 ) -> tuple[TasksMaxResult | None, tuple[str, ...]]:
-    """What ``tasks.max`` lets run of a connector with ``existing`` tasks, None where it is not
-    known yet, and notes of it. ``task_configs`` starts the connector, asks and stops it: unless its
-    ``outlook`` has the number of its tasks, or steps, which a start would take.
+    """Return the tasks that ``tasks.max`` allows for a connector with ``existing`` tasks, and
+    notes. The tasks are None if they are not known yet.
 
-    Raises ``Refused`` where the connector fails.
+    ``task_configs`` starts the connector, generates its tasks and stops it. It is called only if
+    ``outlook`` has neither the number of tasks nor steps, which a start would perform. Raises
+    ``Refused`` if the connector fails.
     """
     if outlook.tasks is None and outlook.steps:
         return None, (
@@ -78,16 +77,14 @@ def _notes(found: TasksMaxResult) -> Iterator[str]:
 
 
 def refusal(found: TasksMaxResult | None) -> TooManyTasks | None:
-    """What a start ends with where no task may run; None where some may, or where it is unknown
-    yet.
+    """Return the error of a start if no task may run; None if tasks may run, or if that is not
+    known yet.
     """
     return TooManyTasks(found.failed) if found and found.failed and not found.tasks else None
 
 
 def fail_tasks(statuses: StatusWriter, found: TasksMaxResult, count: int) -> None:
-    """The status of the ``count`` tasks that a connector has, where they are too many
-    themselves.
-    """
+    """Write the status FAILED of the ``count`` existing tasks if they are too many themselves."""
     for number in range(count) if found.tasks_failed else ():
         statuses.task(number, words.FAILED, found.tasks_failed)
 
@@ -95,8 +92,8 @@ def fail_tasks(statuses: StatusWriter, found: TasksMaxResult, count: int) -> Non
 def store_failure(
     kafka: Kafka, topic: str, name: str, prefix: str, found: TasksMaxResult, count: int
 ) -> None:
-    """Store the statuses that a worker would, of a connector that may not run and has ``count``
-    tasks of before.
+    """Store the same statuses as a worker for a connector that may not run and has ``count``
+    existing tasks.
     """
     statuses = StatusWriter(kafka, topic, name, socket.gethostname(), prefix)
     fail_tasks(statuses, found, count)

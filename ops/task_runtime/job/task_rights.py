@@ -1,5 +1,5 @@
-"""The rights that the tasks of a take-over need on the workers' Kafka cluster: they are asked for
-before its connector is stopped there.
+"""The rights that the tasks of a take-over need on the workers' Kafka cluster. They are checked
+before the connector is stopped on the workers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def task_rights(scene: RunClients, ready: PreparedJob) -> Iterator[Right]:
-    """Yield the rights of a take-over. Those on another cluster cannot be asked for here."""
+    """Yield the rights of a take-over; none if the target is another cluster or another client."""
     if not ready.take_over or scene.target is not scene.kafka:
         return
     if (reads := ready.subscription) is not None:

@@ -1,6 +1,4 @@
-"""What the tasks of a run did so far: the leases that are over, and what is reported of the current
-ones.
-"""
+"""The totals of the tasks of a run: of ended leases, and of the reports of current leases."""
 
 from __future__ import annotations
 
@@ -16,21 +14,21 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.attempt_loop import LONGER
 
 MAX_SLOW_ROUNDS = 3
-"""Rounds one after the other in which a task, without a record, does not poll for as long as its
-group lets it.
+"""The consecutive rounds after which a task fails if it commits no record and exceeds
+``max.poll.interval.ms``.
 """
 MAX_TIMED_OUT_ROUNDS = 2
-"""Rounds in which nothing but the time-out of its own transaction may end a task: the next one
-would be as slow.
+"""The consecutive rounds, without a record, after which a task fails if its own transaction timed
+out each time. The next round would be as slow.
 """
 MOST_ATTEMPTS = 64
-"""Attempts of a task in one lease that are told from new ones."""
+"""The most earlier attempts of a task in one lease that are distinguished from new ones."""
 
 
 @dataclass
 class TaskTotals:
-    """What a task did so far, in all leases. ``failure`` and ``trace`` say why it is no longer run,
-    ``stop_failure`` is what it raised while stopping.
+    """The totals of a task in all leases. ``failure`` and ``trace`` are the reason why it does not
+    run any more. ``stop_failure`` is the error that it raised while stopping.
     """
 
     records: int = 0
@@ -57,11 +55,13 @@ class TaskTotals:
     sink: SinkMeter | None = None
     latency: LatencyMeter = field(default_factory=LatencyMeter)
     last_latency: LatencyMeter = field(default_factory=LatencyMeter)
-    """That between its last two statuses."""
+    """The latency between the last two statuses of the task."""
 
     @property
     def end(self) -> str:
-        """How its last lease ended, in capitals as states are; UNASSIGNED where it had none."""
+        """The reason why its last lease ended, in capitals like a state; UNASSIGNED without a
+        lease.
+        """
         if self.failure is not None:
             return "FAILED"
         return self.last.upper() if self.last else "UNASSIGNED"
@@ -110,8 +110,8 @@ class TaskTotals:
 
 @dataclass
 class LeaseTotals:
-    """A task's totals while its lease lasts: ``before`` it, and with the ``current`` report of its
-    newest attempt. Spark may run several attempts one after the other.
+    """The totals of a task during a lease: those ``before`` the lease, and the ``current`` report
+    of its newest attempt. Spark may run several attempts one after the other.
     """
 
     before: TaskTotals
@@ -122,7 +122,7 @@ class LeaseTotals:
         self._counted: deque[str] = deque(maxlen=MOST_ATTEMPTS)
 
     def update(self, report: TaskReport) -> TaskTotals:
-        """Return the totals with a report that replaces the older ones of its attempt."""
+        """Return the totals with ``report``, which replaces older reports of its attempt."""
         if self.current is not None and report.attempt != self.current.attempt:
             self._earlier = self._earlier.plus(self.current)
             self._counted.append(self.current.attempt)

@@ -1,4 +1,4 @@
-"""A connector of live workers taken over by a run: stopped there, once none of its tasks is left."""
+"""Takes over a connector of live workers: stops it there and waits until its tasks have ended."""
 
 from __future__ import annotations
 
