@@ -140,7 +140,7 @@ spec:
     }
     assert (states[name], states[f"{name}-b"]) == ("RUNNING", "STOPPED")
     again = run(cluster, "connectors", "apply", "-f", str(directory), "--dry-run", "--exit-code")
-    assert f"{name}, {name}-b: unchanged" in again.out
+    assert f"{name}-b, {name}: unchanged" in again.out
     run(cluster, "connectors", "restart", name, "--task", "0", "--yes", "--wait")
     run(cluster, "runs", "undo", next(runs_of("connectors apply")), "--yes", "--wait")
     assert config_of(cluster, name) is None
