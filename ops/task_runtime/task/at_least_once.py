@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.connect.source_transactions import Boundary
@@ -61,6 +62,10 @@ class FlushBoundaries(Boundaries):
         return [Segment(batch, None), *flush] if batch else flush
 
 
+Name = Callable[[], str | None]
+"""Returns the name of a record for an error; None if it is unknown."""
+
+
 class _Message(NamedTuple):
     """The arguments of librdkafka for a record."""
 
@@ -70,14 +75,6 @@ class _Message(NamedTuple):
     partition: int | None = None
     timestamp: int | None = None
     headers: Any = None
-
-    def is_like(self, other: _Message) -> bool:
-        """Return whether ``other``, a message that was not delivered, may be this record."""
-        return (self.topic, self.key or b"", self.value or b"") == (
-            other.topic,
-            other.key or b"",
-            other.value or b"",
-        ) and (self.timestamp in (None, -1, 0) or self.timestamp == other.timestamp)
 
 
 class IdempotentProducer(TaskProducer):
@@ -101,10 +98,8 @@ class IdempotentProducer(TaskProducer):
 
         self._kafka = kafka
         self._begun = 0.0
-        self._failed: list[tuple[Any, _Message]] = []
+        self._failed: list[tuple[Any, _Message, Name | None]] = []
         """Messages that were not taken or not delivered, with librdkafka's error."""
-        self._unnamed: list[TransactionBatch] = []
-        """With ``ALONE``, what is not acknowledged yet."""
         self.id = id_
         self.timeout_ms = timeout_ms
         ours = {
@@ -121,11 +116,10 @@ class IdempotentProducer(TaskProducer):
         """False: there are no transactions."""
         return False
 
-    def _delivered(self, error: Any, message: Any) -> None:
+    def _delivered(self, error: Any, message: Any, name: Name | None = None) -> None:
         if error is not None:
-            _, timestamp = message.timestamp()
-            sent = _Message(message.topic(), message.key(), message.value(), timestamp=timestamp)
-            self._failed.append((error, sent))
+            sent = _Message(message.topic(), message.key(), message.value())
+            self._failed.append((error, sent, name))
 
     def initialise(self, patience: float) -> None:
         """Nothing: no producer is fenced."""
@@ -144,22 +138,15 @@ class IdempotentProducer(TaskProducer):
         self.flush("write its records")
 
     def _send_batch(self, batch: TransactionBatch) -> None:
-        if self._is_alone:
-            self._unnamed.append(batch)
         self._produce("write its records", lambda: self._send_records(batch))
 
     def _send_records(self, batch: TransactionBatch) -> None:
-        for record in batch.records:
-            self._send_one(
-                _Message(
-                    record.topic,
-                    record.key,
-                    record.value,
-                    record.partition,
-                    record.timestamp,
-                    list(record.headers),
-                )
-            )
+        if self._is_alone:
+            for number, message in enumerate(_messages(batch)):
+                self._send_one(message, partial(batch.record_name, number))
+            return
+        for message in _single_records(batch):
+            self._send_one(message)
         for bulk in batch.record_batches:
             if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
                 for message in _with_headers(bulk):
@@ -187,12 +174,14 @@ class IdempotentProducer(TaskProducer):
         self.flush("write its records")
         consumer.commit(offsets)
 
-    def _send_one(self, message: _Message) -> None:
+    def _send_one(self, message: _Message, name: Name | None = None) -> None:
         from confluent_kafka import KafkaException
 
         given = {"partition": message.partition, "timestamp": message.timestamp}
         # for librdkafka 0 is no timestamp, too
-        more = {name: value for name, value in given.items() if value not in (None, -1)}
+        more: dict[str, Any] = {n: value for n, value in given.items() if value not in (None, -1)}
+        if name is not None:
+            more["on_delivery"] = partial(self._delivered, name=name)
         while True:
             try:
                 self._librdkafka.produce(
@@ -206,7 +195,7 @@ class IdempotentProducer(TaskProducer):
             except BufferError:
                 self._wait_for_room()
             except KafkaException as e:
-                self._failed.append((e.args[0], message))
+                self._failed.append((e.args[0], message, name))
                 raise
 
     def _send_many(self, topic: str, messages: list[dict[str, Any]]) -> None:
@@ -222,7 +211,7 @@ class IdempotentProducer(TaskProducer):
             hopeless = next((m for m in left if m["_error"].name() != "_QUEUE_FULL"), None)
             if hopeless is not None:
                 error, key, value = (hopeless.get(name) for name in ("_error", "key", "value"))
-                self._failed.append((error, _Message(topic, key, value)))
+                self._failed.append((error, _Message(topic, key, value), None))
                 raise KafkaException(error)
             left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
             self._wait_for_room()
@@ -250,41 +239,22 @@ class IdempotentProducer(TaskProducer):
 
         left = self._librdkafka.flush(PATIENCE)
         if self._failed:
-            error, _ = self._failed[0]
+            error, *_ = self._failed[0]
             self._raise(doing, error, KafkaException(error))
         if left:
             raise UnknownOutcome(
                 f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s"
             )
-        self._unnamed.clear()
 
     def _raise(self, doing: str, error: Any, cause: Exception) -> None:
         """Raise ``error``, or in its place the first one of a record, not of the connection."""
-        for rejected, message in self._failed:
+        for rejected, message, name in self._failed:
             if rejected.name() in OF_A_RECORD:
+                if name is not None and (record := name()) is not None:
+                    raise _rejected(rejected, message, record) from cause
                 failure = self._kafka.failure(rejected, doing)
-                raise self._named(rejected, message) or RejectedRecord(
-                    failure.what, why=failure.why, code=rejected.name()
-                ) from cause
+                raise RejectedRecord(failure.what, why=failure.why, code=rejected.name()) from cause
         self._fail(error, doing, cause)
-
-    def _named(self, error: Any, message: _Message) -> ConnectctlError | None:
-        """Return the error for ``message`` with the name of its record, where that is known. One
-        that is there for its neighbour's sake has an error of its own.
-        """
-        named = (
-            batch.record_name(number)
-            for batch in self._unnamed
-            for number, each in enumerate(_messages(batch))
-            if each.is_like(message)
-        )
-        if (record := next(named, None)) is None:
-            return None
-        if error.name() != TOO_LARGE:
-            return refused(record, error.name(), error.str())
-        size = len(message.key or b"") + len(message.value or b"")
-        why = f"{size} bytes of key and value: {error.str()}"
-        return too_large(record, message.topic, why)
 
     def commit(self, patience: float) -> None:
         """Nothing: everything is acknowledged."""
@@ -311,15 +281,37 @@ class GroupIdempotentProducer(IdempotentProducer):
         self._send_batch(batch)
 
 
-def _messages(batch: TransactionBatch) -> Iterator[_Message]:
-    """The records of ``batch``, in the order of ``TransactionBatch.record_name``."""
+def _rejected(error: Any, message: _Message, record: str) -> ConnectctlError:
+    """Return the error for the record of that name."""
+    if error.name() != TOO_LARGE:
+        return refused(record, error.name(), error.str())
+    size = len(message.key or b"") + len(message.value or b"")
+    why = f"{size} bytes of key and value: {error.str()}"
+    return too_large(record, message.topic, why)
+
+
+def _single_records(batch: TransactionBatch) -> Iterator[_Message]:
     for record in batch.records:
-        yield _Message(record.topic, record.key, record.value, timestamp=record.timestamp)
+        yield _Message(
+            record.topic,
+            record.key,
+            record.value,
+            record.partition,
+            record.timestamp,
+            list(record.headers),
+        )
+
+
+def _messages(batch: TransactionBatch) -> Iterator[_Message]:
+    """Yield the records of ``batch``, in the order of ``TransactionBatch.record_name``."""
+    yield from _single_records(batch)
     for bulk in batch.record_batches:
+        if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
+            yield from _with_headers(bulk)
+            continue
         for given in bulk.messages:
-            yield _Message(
-                bulk.topic, given.get("key"), given["value"], timestamp=given.get("timestamp")
-            )
+            key, value, partition = given.get("key"), given["value"], given.get("partition")
+            yield _Message(bulk.topic, key, value, partition, given.get("timestamp"))
     for copies in batch.copies:
         yield from _copied(copies.topic, copies.messages)
 
