@@ -12,6 +12,7 @@ import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 from connectctl.ops.operations.operation import WHOLE, Operation, Remaining
 
@@ -223,11 +224,7 @@ def _grouped_by_reason(noops: Iterable[Noop], wide: bool) -> list[tuple[str, str
         by_reason.setdefault(noop.why, []).append(noop.subject)
     found: list[tuple[str, str]] = []
     for why, names in by_reason.items():
-        together = (
-            ", ".join(names)
-            if len(names) <= MOST_NAMED
-            else f"{names[0]} and {len(names) - 1:,} more"
-        )
+        together = some_of(names, len(names) if len(names) <= MOST_NAMED else 1)
         found += [(name, why) for name in (names if wide else [together])]
     return found
 

@@ -52,7 +52,7 @@ def _session(ctx: typer.Context) -> Session:
     # Completion parses the words typed so far, but runs no callback.
     given = ctx.find_root().params
     names = ("bootstrap_servers", "group_id", "rest", "rest_is_group")
-    flags = {name: given.get(name) for name in names} | {
+    flags = {name: given.get(name) or None for name in names} | {
         f"topics.{role}": given.get(f"{role}_topic") for role in ("config", "offsets", "status")
     }
     flags["timeout"] = PATIENCE
@@ -155,8 +155,7 @@ def contexts(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the contexts of the context file, and those of the sandboxes that are up."""
     from connectctl.ops.config import paths
 
-    files = [_context_file(ctx), *paths.sandbox_directory("_").parent.glob("*/context.yaml")]
-    return _contexts(files, incomplete)
+    return _contexts([_context_file(ctx), *paths.sandbox_contexts()], incomplete)
 
 
 def own_contexts(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -471,6 +471,7 @@ def root(
         }
     )
     ctx.call_on_close(terminal.print_ignored)
+    ctx.call_on_close(terminal.name_left_out)
     if ctx.obj is None:
         from connectctl.cli.session import Session
 

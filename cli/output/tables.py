@@ -192,7 +192,7 @@ def paragraph(text: str, width: int) -> list[str]:
     """Wrap a text between words into lines of at most ``width``, those after the first indented as
     it is. A longer word, and a command, is on one line.
     """
-    if cells(text) <= width or "\n" in text:
+    if cells(text) <= width:
         return [text]
     match = _MARGIN.match(text)
     assert match is not None

@@ -122,7 +122,6 @@ def emit(
     """
     if output.for_people:
         table(output is Output.WIDE)
-        name_left_out()
         findings(found)
         return
     if output is Output.NAME:
@@ -192,7 +191,9 @@ def table(
 
 
 def name_left_out() -> None:
-    """Name the columns that the tables of the command lack, once."""
+    """Name the columns that the tables of the command lack, once: before the next line on standard
+    error, or at its end.
+    """
     if _left_out:
         sys.stdout.flush()
         names = ", ".join(dict.fromkeys(_left_out))
@@ -294,19 +295,24 @@ def say(text: str) -> None:
 
 def say_wrapped(text: str) -> None:
     """Print a sentence on standard output, wrapped between words on a terminal."""
-    text = with_cluster(text)
-    for line in paragraph(text, console().width) if sys.stdout.isatty() else [text]:
-        sys.stdout.write(visible(line) + "\n")
+    for line in _wrapped(text):
+        sys.stdout.write(line + "\n")
+
+
+def _wrapped(text: str, *, stderr: bool = False) -> list[str]:
+    """Return the lines of ``text`` for a stream, wrapped between words on a terminal."""
+    text = visible(with_cluster(text))
+    if not (sys.stderr if stderr else sys.stdout).isatty():
+        return [text]
+    width = console(stderr=stderr).width
+    return [part for line in text.split("\n") for part in paragraph(line, width)]
 
 
 def note(text: str, *, style: str = "") -> None:
     """Print a line on standard error. A pipe that its reader has closed ends no change."""
     name_left_out()
     drawn_line.erase()
-    lines = [visible(with_cluster(text))]
-    if sys.stderr.isatty():
-        width = console(stderr=True).width
-        lines = [part for line in lines[0].split("\n") for part in paragraph(line, width)]
+    lines = _wrapped(text, stderr=True)
     if plain(sys.stderr):
         with suppress(BrokenPipeError):
             sys.stderr.write("\n".join(lines) + "\n")

@@ -19,7 +19,7 @@ elsewhere.
 @contextmanager
 def waiting(what: str) -> Iterator[Callable[[], None]]:
     """Print on standard error that ``what`` is waited for, and for how long so far. Yields the
-    function that ends it early.
+    function that ends it early, and does nothing when it is called again.
     """
     over = threading.Event()
     redrawn = not terminal.plain(sys.stderr)
@@ -35,9 +35,10 @@ def waiting(what: str) -> Iterator[Callable[[], None]]:
     thread.start()
 
     def end() -> None:
-        over.set()
-        thread.join()
-        drawn_line.erase()
+        if not over.is_set():
+            over.set()
+            thread.join()
+            drawn_line.erase()
 
     try:
         yield end

@@ -58,7 +58,7 @@ class RunView(View):
         job = _of(planned).job
         assert isinstance(context, SparkJobContext)
         try:
-            with waiting(f"{job.name}: starting Spark") as begun, run_view.progress(job) as report:
+            with waiting(f"{job.name}: starting") as begun, run_view.progress(job) as report:
                 written = 0.0
 
                 def tell(run: JobRun, board: DriverChannel) -> None:

@@ -38,5 +38,10 @@ def cache_directory() -> Path:
     return _home("XDG_CACHE_HOME", ".cache")
 
 
+def sandbox_contexts() -> list[Path]:
+    """Return the context files of the sandboxes that are up."""
+    return sorted(sandbox_directory("_").parent.glob("*/context.yaml"))
+
+
 def sandbox_directory(name: str) -> Path:
     return state_directory() / "sandbox" / name

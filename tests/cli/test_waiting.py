@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from connectctl.cli.output import terminal, waiting
+from connectctl.cli.output import drawn_line, terminal, waiting
 from connectctl.cli.output.waiting import waiting as told
 
 
@@ -52,6 +52,18 @@ def test_a_long_wait_is_told_with_its_time_and_leaves_nothing_on_a_terminal(
         assert (before != "", "starting Spark" in after, "started" in after) == (True, False, True)
     else:
         assert "\x1b" not in shown
+
+
+def test_a_line_that_is_drawn_after_a_wait_stays_when_its_end_is_called_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = to(monkeypatch, terminal=True)
+    with told("starting") as end:
+        end()
+        drawn_line.draw("5 records")
+        end()
+        assert stream.getvalue().endswith("5 records")
+    drawn_line.erase()
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

@@ -108,7 +108,7 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
         parsed = context_file.read(path)
         current = parsed.content.current
         found += _listed(parsed, current)
-    for file in sorted(paths.sandbox_directory("_").parent.glob("*/context.yaml")):
+    for file in paths.sandbox_contexts():
         found += _listed(context_file.read(file), current)
 
     def table(wide: bool) -> None:

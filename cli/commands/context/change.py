@@ -125,8 +125,8 @@ def _check_exists(path: Path, text: str, name: str) -> None:
         if name.startswith(SANDBOX) and (own := sandbox_file(name)):
             raise BadInput(
                 f"{name} is the context of a sandbox: it is in {own}, and not in {path}",
-                next_step=f"It goes with its sandbox: connectctl sandbox down --name "
-                f"{name.removeprefix(SANDBOX)}",
+                next_step="It goes with its sandbox: connectctl sandbox down --name "
+                f"{own.parent.name}",
                 code="unknown-context",
             )
         near = difflib.get_close_matches(name, known, n=1)

@@ -194,7 +194,7 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
         )
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say_wrapped(
+    terminal.say(
         acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n")
     )
 
@@ -205,7 +205,7 @@ def _explain(id_: str) -> None:
     doc = rule_doc(id_)
     terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
     for paragraph in doc.text.split("\n\n"):
-        terminal.say_wrapped(
+        terminal.say(
             "\n"
             + (
                 indent(paragraph, "")

@@ -21,15 +21,13 @@ from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.operations.fencing.observe import observe
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
 from connectctl.ops.operations.transactions.sources import sources_of
+from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.generation import check_fenced
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients, TransactionCalls
     from connectctl.ops.operations.fencing.observe import FencingSources
-
-LEAST_PATIENCE = 60.0
-"""Least seconds for a connector to start on its workers."""
 
 
 class WorkersContext(RunContext):
@@ -126,4 +124,4 @@ def alone(clients: Clients, name: str) -> Iterator[None]:
 
 def patience(clients: Clients) -> float:
     """Return the seconds for a connector to start on its workers."""
-    return max(clients.timeout, LEAST_PATIENCE)
+    return max(clients.timeout, environment.LEAST_PATIENCE)

@@ -84,8 +84,7 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
     def is_unfinished(self, journal: Journal, run: Run) -> bool:
         """Return True if the run has a connector to hand back, or if that is unknown."""
         try:
-            kinds = {kind.__name__: kind for kind in self.steps}
-            return bool(left_to_end(journal.plan_of(run, kinds).steps, run))
+            return bool(left_to_end(_plan_of(journal, run).steps, run))
         except ConnectctlError:
             return True
 
@@ -154,13 +153,16 @@ class HandBackConnector(Operation[str, WorkersAccess]):
         run = journal.get(str(saved.undoes))
         if run.state is RunState.UNDONE:
             raise Refused(f"The run {run.id} is {run.state}; there is nothing to undo")
-        kinds = {kind.__name__: kind for kind in RunJob.steps}
-        undone = Undone(journal, run, journal.plan_of(run, kinds))
+        undone = Undone(journal, run, _plan_of(journal, run))
         return _hand_back(access.clients, undone) or Planned(replace(saved, steps=()))
 
     def context(self, access: WorkersAccess, planned: Planned) -> KilledRunContext:
         """Return the context of the step."""
         return _killed_run(access.clients, planned.plan)
+
+
+def _plan_of(journal: Journal, run: Run) -> Plan:
+    return journal.plan_of(run, {kind.__name__: kind for kind in RunJob.steps})
 
 
 def _hand_back(clients: Clients, undone: Undone) -> Planned | None:
