@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from typing import TextIO
 
 from connectctl.cli.output.sanitize import visible
 
@@ -12,11 +13,12 @@ _drawn = threading.Event()
 _ERASED = "\r\x1b[2K"
 
 
-def draw(text: str) -> None:
-    """Draw the line on standard error, which is a terminal, in place of the former one."""
+def draw(text: str, stream: TextIO | None = None) -> None:
+    """Draw the line on standard error or ``stream``, a terminal, in place of the former one."""
     with _lock:
-        sys.stderr.write(f"{_ERASED}{visible(text)}")
-        sys.stderr.flush()
+        out = stream or sys.stderr
+        out.write(f"{_ERASED}{visible(text)}")
+        out.flush()
         _drawn.set()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from connectctl.cli.output import drawn_line, terminal
+from connectctl.cli.output.sanitize import visible
 
 ON_TERMINAL, ELSEWHERE = 1.0, 30.0
 """Seconds before the first message, and between two: on a terminal, which redraws the line, and
@@ -29,10 +33,10 @@ def waiting(what: str) -> Iterator[Callable[[], None]]:
     def tell() -> None:
         while not over.wait(every):
             text = f"{what} …, {terminal.duration(time.monotonic() - began)}"
-            (drawn_line.draw if redrawn else terminal.note)(text)
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
+            if redrawn:
+                drawn_line.draw(text, stream)
+            else:
+                print(visible(text), file=stream, flush=True)
 
     def end() -> None:
         if not over.is_set():
@@ -40,7 +44,22 @@ def waiting(what: str) -> Iterator[Callable[[], None]]:
             thread.join()
             drawn_line.erase()
 
+    with _standard_error() as stream:
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield end
+        finally:
+            end()
+
+
+@contextmanager
+def _standard_error() -> Iterator[TextIO]:
+    """Yield the file that standard error is now: while Spark's JVM starts, it is Spark's log."""
     try:
-        yield end
-    finally:
-        end()
+        descriptor = os.dup(sys.stderr.fileno())
+    except io.UnsupportedOperation:
+        yield sys.stderr
+        return
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+        yield stream

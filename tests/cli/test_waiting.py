@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 import threading
 
@@ -64,6 +66,33 @@ def test_a_line_that_is_drawn_after_a_wait_stays_when_its_end_is_called_again(
         end()
         assert stream.getvalue().endswith("5 records")
     drawn_line.erase()
+
+
+REDIRECTED = """
+import os, threading
+from connectctl.cli.output import terminal, waiting
+waiting.ON_TERMINAL = waiting.ELSEWHERE = 0.01
+told, duration = threading.Event(), terminal.duration
+terminal.duration = lambda seconds: (told.set(), duration(seconds))[1]
+with waiting.waiting("starting Spark"):
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    told.clear()
+    assert told.wait(60)
+"""
+
+
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1"}], ids=["piped", "drawn"])
+def test_a_wait_is_told_while_standard_error_is_the_log_of_the_jvm_that_starts(
+    variables: dict[str, str],
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REDIRECTED],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "starting Spark …, 0.0s" in done.stderr
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
