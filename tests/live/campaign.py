@@ -237,12 +237,10 @@ class Campaign:
         return True
 
     def _state(self) -> str:
-        """Who runs, what is open, and what those do that should have committed, by their tracebacks
-        on stderr.
-        """
-        for running in self._current:
+        """Who runs, what is open, and what they all do, by their tracebacks on stderr."""
+        for running in self._processes.attempts:
             running.send(signal.SIGUSR1)
-        time.sleep(1)
+            time.sleep(0.2)  # so that no two tracebacks are mixed
         live = [str(r) for r in self._processes.attempts if r.over is None]
         rows = [f"{row.second:.1f} {row.kind} {row.target} {row.outcome}" for row in self.rows[-8:]]
         return "\n".join([*live, f"open: {', '.join(self._kind.is_open())}", *rows])
