@@ -76,6 +76,8 @@ _PERMANENT = {
 _MISSING = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
 _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"} | _MISSING
 """Errors that librdkafka reports and retries itself."""
+_END = "_PARTITION_EOF"
+_NO_FAILURE = _PASSING | {_END}
 
 
 @dataclass(eq=False)
@@ -212,7 +214,7 @@ class TaskMember:
         ready, self._ahead = self._ahead, []
         self._usable = False
         # In order: the end of a partition comes after the records before it.
-        given = [m for m in ready if not self._is_error(m) and self._is_next(m)]
+        given = [m for m in ready if not self._is_end(m) and self._is_next(m)]
         self._usable = True
         return Polled(given)
 
@@ -227,20 +229,23 @@ class TaskMember:
             found = self._call("read records", lambda: self._consumer.consume(most, seconds))
         if self._fatal is not None:
             self._fail(self._fatal, "read records")
+        # librdkafka reports a fatal error once, in the poll that also reports the lost partitions.
+        for error in filter(None, (message.error() for message in found)):
+            if error.name() not in _NO_FAILURE or error.fatal():
+                self._fail(error, "read records")
         self._usable = True
         return list(found)
 
-    def _is_error(self, message: Any) -> bool:
+    def _is_end(self, message: Any) -> bool:
+        """Return whether ``message`` is no record. It may be the end of a partition."""
         if (error := message.error()) is None:
             return False
-        if error.name() == "_PARTITION_EOF":
+        if error.name() == _END:
             place = TopicPartition(message.topic(), message.partition())
             # this offset is after control records, for which there are no messages
             if self._is_in_order(place, message.offset()):
                 self._next[place] = message.offset()
                 self._at_end.add(place)
-        elif error.name() not in _PASSING or error.fatal():
-            self._fail(error, "read records")
         return True
 
     def _is_next(self, message: Any) -> bool:

@@ -266,6 +266,19 @@ def test_a_fatal_error_of_the_poll_that_tells_of_a_newer_attempt_is_fenced() -> 
         member.poll(0, 10)
 
 
+def test_a_member_that_loses_its_partitions_because_it_is_fenced_hears_that_it_is_fenced() -> None:
+    """librdkafka 2.16 gives the error once, in the poll in which the partitions are lost. A member
+    that did not hear it polled forever, in no group.
+    """
+    member, library = joined(0)
+    given = [SimpleNamespace(topic="in", partition=0)]
+    library.on_poll = lambda: library.callbacks["on_lost"](library, given)
+    text = "Static consumer fenced by other consumer with same group.instance.id"
+    library.error = SimpleNamespace(name=lambda: "_FATAL", fatal=lambda: False, str=lambda: text)
+    with pytest.raises(Fenced, match="another attempt has its"):
+        member.poll(0, 10)
+
+
 @pytest.mark.parametrize(("epoch", "has_joined"), [(3, True), (0, False)])
 def test_a_member_of_kip_848_that_is_assigned_nothing_has_joined_with_its_epoch(
     monkeypatch: pytest.MonkeyPatch, epoch: int, has_joined: bool
