@@ -14,7 +14,7 @@ from connectctl.cli.plan_file import RESUMED, check_fresh
 from connectctl.cli.views.operations import view_of
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.plan import Outcome, Plan
+from connectctl.ops.core.plan import Outcome, Plan, Result
 from connectctl.ops.core.saved_plan import check_same_cluster, check_where
 from connectctl.ops.operations.operation import (
     NOTHING_LEFT,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.cli.views.view import View
     from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.core.plan import Result
 
 R = TypeVar("R")
 A = TypeVar("A", bound=Access)

@@ -5,28 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.cluster_checks import check_run
+from connectctl.ops.clients.protocols import Clients, WorkerDriver
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.offsets.engine import View
+from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.offsets.purpose import Purpose
 from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-from connectctl.ops.operations.tasks_max.observe import tasks_of_cluster
+from connectctl.ops.operations.tasks_max.observe import TasksSeen, tasks_of_cluster
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients, WorkerDriver
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.offsets.engine import View
-    from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.purpose import Purpose
-    from connectctl.ops.operations.tasks_max.observe import TasksSeen
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
 @dataclass(frozen=True)

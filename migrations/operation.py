@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.migrations.access import UpgradeAccess, observe_cluster
 from connectctl.migrations.planning import plan_request, plan_rollback
 from connectctl.migrations.registry import named
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.step import Step, to_data
 from connectctl.ops.operations.connectors.steps import restarts_instead
 from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.operation import Operation, Planned, Remaining, Undone
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
 from connectctl.ops.operations.upgrade.planning import by_hand
@@ -29,11 +31,6 @@ from connectctl.ops.operations.upgrade.request import (
 from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns
 from connectctl.ops.registry import KINDS, ROLLS
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
-    from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 
 
 @dataclass(frozen=True)

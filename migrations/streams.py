@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from connectctl.migrations import single_run
 from connectctl.migrations.offset_moves import listed
-from connectctl.migrations.registry import Migration, MigrationStatus, Status
+from connectctl.migrations.registry import (
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+)
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.streams_upgrade import planning, run_state
@@ -17,7 +24,6 @@ from connectctl.ops.operations.upgrade.request import request_in
 
 if TYPE_CHECKING:
     from connectctl.migrations.access import UpgradeAccess
-    from connectctl.migrations.registry import Given, MigrationInput, Observed
     from connectctl.ops.kafka.streams_eos import ProducerModel
     from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
     from connectctl.ops.operations.upgrade.runs import LoadedRun

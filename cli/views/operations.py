@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.views.view import View
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.operation import Operation
+from connectctl.ops.operations.operation import Operation
 
 
 def view_of(operation: Operation[Any, Any]) -> View:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-
-if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
-    from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.plan import Result
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.operation import Planned
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Result
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.operation import Planned
 
 
 class View:

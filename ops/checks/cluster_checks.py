@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from connectctl.ops.checks.acls import principals as acl_principals
+from connectctl.ops.checks.acls.principals import Principals
 from connectctl.ops.checks.context import Edges, observe_cluster
 from connectctl.ops.checks.runner import CheckRun
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.config import paths
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.journal import Journal
+from connectctl.ops.operations.cluster.observe import ClusterView
+from connectctl.ops.operations.tasks_max.observe import Release
 from connectctl.ops.operations.upgrade.observe import ClusterReader
-from connectctl.ops.operations.upgrade.roll_state import roll_state
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from connectctl.ops.checks.acls.principals import Principals
-    from connectctl.ops.clients.protocols import Clients
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.goal import Goal
-    from connectctl.ops.operations.cluster.observe import ClusterView
-    from connectctl.ops.operations.tasks_max.observe import Release
-    from connectctl.ops.operations.upgrade.roll_state import RollState
+from connectctl.ops.operations.upgrade.roll_state import RollState, roll_state
 
 
 def check_run(

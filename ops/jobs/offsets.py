@@ -29,13 +29,12 @@ from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
     RecordChange,
+    Where,
     decide,
 )
-from connectctl.ops.operations.offsets.topic_state import by_key
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_key
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import Where
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame
 
 T = TypeVar("T", bound=tuple[Any, ...])

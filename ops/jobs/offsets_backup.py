@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.jobs.frames import of_shares
+from connectctl.ops.jobs.frames import Tuples, of_shares
 from connectctl.ops.jobs.offsets import ROWS, THOUSANDS, TOGETHER, Source, in_buckets
-from connectctl.ops.operations.offsets.dump_lines import Range, blocks_in, ranges_of, read_records
+from connectctl.ops.operations.offsets.dump_lines import (
+    Range,
+    TopicOrigin,
+    blocks_in,
+    ranges_of,
+    read_records,
+)
 
 if TYPE_CHECKING:
-    from connectctl.ops.jobs.frames import Tuples
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.offsets.dump_lines import TopicOrigin
     from pyspark.sql import DataFrame, SparkSession
 
 SHARE_BYTES = 1 << 27

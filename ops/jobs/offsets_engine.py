@@ -24,13 +24,11 @@ from connectctl.ops.operations.offsets.dump_lines import topics_in
 from connectctl.ops.operations.offsets.engine import ReadRequest, View, layout
 from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.purpose import AllKeys
-from connectctl.ops.operations.offsets.record_changes import Where, decide
+from connectctl.ops.operations.offsets.purpose import AllKeys, Purpose
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, Where, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.purpose import Purpose
-    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame, SparkSession
 

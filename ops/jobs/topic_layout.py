@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.jobs.offsets import Source
 from connectctl.ops.jobs.topic_reader import WantedKeys
-from connectctl.ops.kafka.records import TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.observe import Sources
     from connectctl.ops.operations.offsets.record_changes import Where
 

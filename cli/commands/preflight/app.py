@@ -11,7 +11,7 @@ from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportO
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.core.finding import counted
+from connectctl.ops.core.finding import Finding, counted
 from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.acls.principals import Principals
     from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.core.finding import Finding
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.migrations.operations import OPERATIONS
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.operations.operation import Operation
+from connectctl.ops.core.journal import Run
+from connectctl.ops.operations.operation import Operation
 
 
 def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, Any]:

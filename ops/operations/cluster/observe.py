@@ -30,7 +30,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import not_found
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors import republish
-from connectctl.ops.operations.connectors.observe import ConnectorListing
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, ConnectorListing
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.connectors.contradictions import OtherLists
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import (
     Connector,
@@ -27,16 +27,13 @@ from connectctl.ops.connect.task_config_commits import (
     task_configs_lost,
 )
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
 from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.cure import CureContext
 from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads
-    from connectctl.ops.core.finding import Finding
 
 PATIENCE = 3.0
 """Seconds that an open transaction may hold up the reading of the config topic."""

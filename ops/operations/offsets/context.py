@@ -7,14 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from connectctl.ops.connect.connector import State, at_rest, requested_state, verdict_of
+from connectctl.ops.connect.connector import Owners, State, at_rest, requested_state, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.cluster.denied_rights import denied
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-from connectctl.ops.operations.connectors.observe import assembled, read_or_not_found
-from connectctl.ops.operations.offsets.changes import CopyOffsets
+from connectctl.ops.operations.connectors.observe import Facts, assembled, read_or_not_found
+from connectctl.ops.operations.offsets.changes import CopyOffsets, OffsetRequest
 from connectctl.ops.operations.offsets.engine import Engine, Local, ReadRequest, View
 from connectctl.ops.operations.offsets.incomplete import check_complete
 
@@ -25,11 +25,8 @@ if TYPE_CHECKING:
         KafkaWrites,
         RightsReads,
     )
-    from connectctl.ops.connect.connector import Owners
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.operations.connectors.observe import Facts
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0

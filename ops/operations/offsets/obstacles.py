@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.finding import counted
-from connectctl.ops.operations.offsets.changes import MergeOffsets, RestoreBackup
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.last_commits import commits_of, stale
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 

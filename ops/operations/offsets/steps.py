@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
-from connectctl.ops.core.journal import KEPT
+from connectctl.ops.core.journal import KEPT, Journal
 from connectctl.ops.core.step import OBSERVED, Step
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
@@ -32,7 +32,7 @@ from connectctl.ops.operations.offsets.changes import (
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.ends import later_records, write_ends
-from connectctl.ops.operations.offsets.engine import ReadRequest
+from connectctl.ops.operations.offsets.engine import ReadRequest, View
 from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys
@@ -42,9 +42,7 @@ from connectctl.ops.operations.offsets.task_producers import reinitialized_id
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal
     from connectctl.ops.operations.offsets.context import OffsetContext
-    from connectctl.ops.operations.offsets.engine import View
 
 ATTEMPTS = 3
 """Attempts to write a transaction that turns out not to be committed."""

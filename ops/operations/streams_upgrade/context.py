@@ -15,12 +15,11 @@ from connectctl.ops.operations.streams_upgrade.gates import (
     ApplicationHealth,
     evaluate,
 )
-from connectctl.ops.operations.streams_upgrade.run_state import ApplicationNotes
+from connectctl.ops.operations.streams_upgrade.run_state import ApplicationNotes, InstanceProgress
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.streams_upgrade.run_state import InstanceProgress
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 

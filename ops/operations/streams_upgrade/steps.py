@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.consumer_group import first_release_of, release_of
+from connectctl.ops.kafka.consumer_group import (
+    ClientGroup,
+    GroupMember,
+    first_release_of,
+    release_of,
+)
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import PROPERTY
 from connectctl.ops.operations.streams_upgrade.context import application_context
@@ -23,7 +28,6 @@ from connectctl.ops.operations.streams_upgrade.run_state import (
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 

@@ -16,7 +16,14 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.transactions import STATES, Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, whole
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Reason,
+    describe_topic,
+    gap_findings,
+    whole,
+)
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
 from connectctl.ops.operations.transactions.pending import PendingOffsets, pending_offsets
@@ -24,7 +31,6 @@ from connectctl.ops.operations.transactions.pending import PendingOffsets, pendi
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Observation
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.worker import Worker
+from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, with_modes
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.worker import Worker
-    from connectctl.ops.core.journal import Journal
 
 
 @dataclass(frozen=True)

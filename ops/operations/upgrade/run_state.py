@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.upgrade.mode import JournalRecord, SourceSupport
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal, Run
 
 OPERATION = "upgrade"
 CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
