@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from connectctl.ops.checks.cluster_checks import check_run
+from connectctl.ops.checks.runner import check_run
 from connectctl.ops.clients.protocols import Clients, WorkerDriver
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
-from connectctl.ops.operations.offsets.engine import View
+from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
+from connectctl.ops.operations.offsets.engine import Purpose, View
 from connectctl.ops.operations.offsets.planning import ConnectorState
-from connectctl.ops.operations.offsets.purpose import Purpose
+from connectctl.ops.operations.offsets.prepare import OffsetTarget
 from connectctl.ops.operations.offsets.sources import observe_connectors
-from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.tasks_max.observe import TasksSeen, tasks_of_cluster
 from connectctl.ops.operations.upgrade import run_state

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from connectctl.migrations import offset_moves
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
-from connectctl.migrations.status import down_from
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, down_from
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning

@@ -74,7 +74,7 @@ def check(
 
 
 def _observe(session: Session) -> TasksSeen:
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
     from connectctl.ops.operations.tasks_max.observe import tasks_of_cluster, tasks_of_workers
 
     settings = session.settings

@@ -24,7 +24,7 @@ from connectctl.ops.jobs.frames import by_rows
 from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.dump_lines import lines_of
-from connectctl.ops.operations.offsets.purpose import Purpose, is_decided, relevant
+from connectctl.ops.operations.offsets.engine import Purpose, is_decided, relevant
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,

@@ -12,7 +12,7 @@ from connectctl.cli.output import findings, terminal
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding, counted
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,7 +120,7 @@ def preflight(
         own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
     given = principals_in(principal or [])
-    from connectctl.ops.checks.cluster_checks import check_run
+    from connectctl.ops.checks.runner import check_run
 
     run = _existing(
         ctx.obj,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
 from connectctl.ops.operations.connectors import observe
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from connectctl.ops.kafka.visibility import (
     observation_of,
 )
 from connectctl.ops.operations.cluster.config_state import state_in
-from connectctl.ops.operations.cluster.connect_groups import is_unknown
+from connectctl.ops.operations.cluster.group_workers import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import (
     find_internal_topics,
     search_topics,

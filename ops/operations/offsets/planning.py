@@ -19,7 +19,6 @@ from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.ends import ends_of
 from connectctl.ops.operations.offsets.incomplete import check_readable
-from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
@@ -31,6 +30,7 @@ from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
+from connectctl.ops.operations.offsets.validity import obstacles, overruled
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:

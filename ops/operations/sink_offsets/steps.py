@@ -16,8 +16,7 @@ from connectctl.ops.core.step import Step, from_data
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.context import POLL
-from connectctl.ops.operations.offsets.begun import change_begun
-from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
+from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext, change_begun
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
     Committed,

@@ -19,12 +19,12 @@ from connectctl.ops.kafka.consumer_group import (
 )
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import PROPERTY
-from connectctl.ops.operations.streams_upgrade.context import application_context
-from connectctl.ops.operations.streams_upgrade.run_state import (
+from connectctl.ops.operations.streams_upgrade.context import (
     BACK,
     CHANGED,
     RESTARTED,
     InstanceProgress,
+    application_context,
 )
 
 if TYPE_CHECKING:

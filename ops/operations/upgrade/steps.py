@@ -20,9 +20,13 @@ from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade.context import UpgradeContext
 from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
-from connectctl.ops.operations.upgrade.mode_check import check_modes, check_rejoined
 from connectctl.ops.operations.upgrade.observe import leader_of
-from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
+from connectctl.ops.operations.upgrade.rejoin import (
+    check_modes,
+    check_rejoined,
+    wait_for,
+    wait_for_start,
+)
 from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.run_state import (
     CHANGED,

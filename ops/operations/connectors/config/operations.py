@@ -26,7 +26,7 @@ from connectctl.ops.operations.connectors.config.applied_directory import Direct
 from connectctl.ops.operations.connectors.config.cluster_facts import observe_cluster
 from connectctl.ops.operations.connectors.config.directory import AwaitRelease, PruneRequest
 from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
-from connectctl.ops.operations.connectors.config.history import index_of
+from connectctl.ops.operations.connectors.config.history import index_of, versions_of
 from connectctl.ops.operations.connectors.config.initial_by_topic import (
     by_topic,
     with_offsets_first,
@@ -56,7 +56,6 @@ from connectctl.ops.operations.connectors.config.steps import (
 from connectctl.ops.operations.connectors.config.stored_outlook import ConfigOutlook
 from connectctl.ops.operations.connectors.config.undo import plan_undo
 from connectctl.ops.operations.connectors.config.values import Config, changed
-from connectctl.ops.operations.connectors.config.versions import versions_of
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, matching
 from connectctl.ops.operations.connectors.operation import ConnectorOperation

@@ -11,7 +11,7 @@ import pytest
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.rolling.waiting import POLL, GateResult, Missing, wait_for
-from connectctl.ops.operations.streams_upgrade import run_state as of_instances
+from connectctl.ops.operations.streams_upgrade import context as of_instances
 from connectctl.ops.operations.upgrade import run_state as of_workers
 
 
