@@ -4,9 +4,9 @@ which a killed run is resumed or rolled back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling.notes import RunNotes
@@ -50,15 +50,6 @@ class ApplicationNotes(RunNotes):
     def of(self, roll: int, instance: str) -> InstanceProgress | None:
         """The progress of an instance, None before its first step."""
         return self.entries.get(f"{roll}:{instance}")
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> ApplicationNotes:
-        """The inverse of ``to_data``."""
-        entries = {
-            key: InstanceProgress(value["state"], tuple(value["before"]))
-            for key, value in data["entries"].items()
-        }
-        return cls(entries, dict(data["was"]))
 
 
 @dataclass

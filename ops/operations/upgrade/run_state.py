@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.worker import Worker
@@ -63,19 +63,6 @@ class UpgradeNotes(RunNotes):
     workers: dict[str, WorkerProgress] = field(default_factory=dict)
     recovered: list[str] = field(default_factory=list)
     leader: tuple[str | None, tuple[int, int] | None] | None = None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> UpgradeNotes:
-        """The inverse of ``to_data``."""
-        leader = data["leader"]
-        return cls(
-            turns={turn: tuple(workers) for turn, workers in data["turns"].items()},
-            workers={worker: WorkerProgress(**entry) for worker, entry in data["workers"].items()},
-            recovered=list(data["recovered"]),
-            leader=None
-            if leader is None
-            else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
-        )
 
 
 def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import pytest
 from connectctl.ops.core.journal import Journal
@@ -101,10 +100,6 @@ class Lines(RunNotes):
 
     FILE: ClassVar[str] = "lines.json"
     lines: list[str] = field(default_factory=list)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return cls(list(data["lines"]))
 
 
 def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(
