@@ -12,7 +12,7 @@ from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 from connectctl.ops.operations.offsets.engine import Purpose, View
 from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.offsets.prepare import OffsetTarget
@@ -95,8 +95,8 @@ def observe_cluster(
     kafka = clients.kafka
     group = clients.group()
     last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
-    if workers and is_unknown(group) and last is None:
-        raise unknown_group(group, clients.transactions.connect_groups)
+    if workers and last is None:
+        refuse_unknown(group, clients)
     driver = clients.driver()
     reader = ClusterReader(
         kafka=kafka,

@@ -115,8 +115,7 @@ def _observe(session: Session) -> ClusterView:
     kafka = session.kafka
     group = session.group(patience=REBALANCE)
     view = observe.observe_cluster(kafka, session.connect_to(group), group, session.named_topics)
-    if group_workers.is_unknown(group) and not view.connectors:
-        raise group_workers.unknown_group(group, session.transactions.connect_groups)
+    group_workers.refuse_unknown(group, session, view.connectors)
     return view
 
 

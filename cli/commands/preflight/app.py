@@ -12,7 +12,7 @@ from connectctl.cli.output import findings, terminal
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding, counted
-from connectctl.ops.operations.cluster.group_workers import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,12 +140,10 @@ def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
     """
     try:
         run = check()
-    except BadInput as e:
-        if not is_unknown(group := session.group()):
-            raise
-        raise unknown_group(group, session.transactions.connect_groups) from e
-    if is_unknown(run.context.group) and not run.context.all_connectors:
-        raise unknown_group(run.context.group, session.transactions.connect_groups)
+    except BadInput:
+        refuse_unknown(session.group(), session)
+        raise
+    refuse_unknown(run.context.group, session, run.context.all_connectors)
     return run
 
 

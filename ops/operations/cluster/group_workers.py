@@ -5,7 +5,7 @@ to the group.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,9 +24,8 @@ from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.kafka.visibility import Observation
 
 OPEN = ("/connector-plugins",)
 """Paths whose answers do not depend on the connectors of the group."""
@@ -221,15 +220,15 @@ def is_unknown(group: ConnectGroup) -> bool:
     return is_dead(group.state) and not group.members
 
 
-def unknown_group(
-    group: ConnectGroup, visible: Callable[[], Observation[frozenset[str]]]
-) -> BadInput:
-    """Return the error for a group that does not exist. ``visible`` lists the groups of workers
-    that may be described.
+def refuse_unknown(group: ConnectGroup | None, clients: Clients, found: Sized = ()) -> None:
+    """Raise ``BadInput`` if the group does not exist and has no connectors; ``found`` are those
+    that were found. The error names the groups of workers that may be described.
     """
+    if group is None or not is_unknown(group) or found:
+        return
     names: frozenset[str] = frozenset()
     with suppress(ConnectctlError):
-        names = visible().seen
+        names = clients.transactions.connect_groups().seen
     hint = "Correct --group-id, or start the workers."
     if names:
         more = ", …" if len(names) > MOST_NAMED else ""
@@ -237,7 +236,7 @@ def unknown_group(
             f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. "
             "Correct --group-id."
         )
-    return BadInput(
+    raise BadInput(
         f"Kafka has no group {group.id}",
         why="the group.id is wrong, or all its workers have been down for a while",
         next_step=did_you_mean(group.id, names, hint),
