@@ -9,10 +9,11 @@ are not: they write the connector's own values, or delete. ``SetOffsets``, ``Cop
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_patterns import OffsetPatterns
 from connectctl.ops.connect.offset_rules import OffsetValidator, validator_of
@@ -20,6 +21,7 @@ from connectctl.ops.connect.offset_shapes import Pair
 from connectctl.ops.connect.partition_fields import Config
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import read_offset
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
@@ -172,3 +174,29 @@ def overruled(states: Sequence[OffsetsTopicState], conflicts: Sequence[Conflict]
         if c.taken != ((c.global_ if side is Side.GLOBAL else c.dedicated) or "deleted")
     )
     return f"{len(keys)}:{hashlib.sha256(repr(keys).encode(errors='backslashreplace')).hexdigest()[:16]}"
+
+
+def refuse_invalid_offsets(
+    name: str,
+    config: Config,
+    entries: Iterable[tuple[str, str]],
+    stored: Iterable[Pair] = (),
+    *,
+    force: bool,
+) -> None:
+    """Raise ``Refused`` if the connector ``name`` with ``config`` would refuse one of ``entries``;
+    ``stored`` are its current offsets.
+
+    Workers validate the offsets of a sink.
+    """
+    validator = validator_of(config, stored)
+    pairs = [(read_json(partition), read_json(offset)) for partition, offset in entries]
+    if force or any("kafka_topic" in (partition or {}) for partition, _ in pairs):
+        return
+    if found := [problem for pair in pairs if (problem := validator.problem(*pair))]:
+        raise Refused(
+            f"{name} would refuse its offsets; nothing was changed",
+            why=some_of(found, NAMED, separator="; "),
+            next_step="Correct the offsets; --force sets them nevertheless.",
+            code="invalid-offset",
+        )
