@@ -15,8 +15,8 @@ from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 from connectctl.ops.operations.offsets.engine import Purpose, View
 from connectctl.ops.operations.offsets.planning import ConnectorState
-from connectctl.ops.operations.offsets.prepare import OffsetTarget
 from connectctl.ops.operations.offsets.sources import observe_connectors
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
 from connectctl.ops.operations.tasks_max.observe import TasksSeen, tasks_of_cluster
 from connectctl.ops.operations.upgrade import run_state

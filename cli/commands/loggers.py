@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 from connectctl.cli import completed_names, flow
-from connectctl.cli.commands.runs.apply_resume_undo import UndoOptions
 from connectctl.cli.options import (
     ApplyOptions,
     ListOption,
     RunArgument,
+    UndoOptions,
     command_group,
     with_options,
 )

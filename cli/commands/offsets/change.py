@@ -11,7 +11,7 @@ from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.offsets.prepare import OffsetTarget
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session

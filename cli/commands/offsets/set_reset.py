@@ -22,7 +22,7 @@ from connectctl.cli.options import (
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.engine_choice import Choice
-from connectctl.ops.operations.offsets.prepare import OffsetTarget
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.sink_offsets.changes import (
     GroupChange,
     GroupTarget,

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.commands.runs.apply_resume_undo import UndoOptions
 from connectctl.cli.options import (
     ApplyOptions,
     ListOption,
     OutputOption,
     RunArgument,
+    UndoOptions,
     command_group,
     with_options,
 )
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.core.journal import Journal, Run
+
+if TYPE_CHECKING:
+    from connectctl.ops.core.journal import Journal, Run
 
 app = command_group("List the changes made from this machine; resume, apply and undo them.")
 

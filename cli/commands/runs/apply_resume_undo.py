@@ -6,13 +6,12 @@ from a run in the journal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from connectctl.cli import flow
 from connectctl.cli.flow import PRINTED, read_plan
-from connectctl.cli.options import ApplyOptions, StopOption, WaitOptions
+from connectctl.cli.options import ApplyOptions, UndoOptions
 from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.migrations.operations import OPERATIONS
@@ -74,13 +73,6 @@ def operation_of(run: Run, only: Operation[Any, Any] | None) -> Operation[Any, A
             next_step="Use the version of connectctl that made it.",
         )
     return only or found
-
-
-@dataclass(frozen=True)
-class UndoOptions(WaitOptions):
-    """``stop`` is for changes of offsets."""
-
-    stop: StopOption = False
 
 
 def resume_run(

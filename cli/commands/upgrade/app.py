@@ -290,8 +290,9 @@ def abort(
     The rollback is a roll with the same gates, through preparing where that is needed. An abort
     that was interrupted is resumed by the same command.
     """
-    from connectctl.cli.commands.runs.apply_resume_undo import UndoOptions, undo_run
+    from connectctl.cli.commands.runs.apply_resume_undo import undo_run
     from connectctl.cli.commands.upgrade.leave import leave_run
+    from connectctl.cli.options import UndoOptions
 
     found = _run(ctx.obj, run)
     if leave:

@@ -17,18 +17,18 @@ from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
 from connectctl.ops.operations.offsets.prepare import (
     OffsetAccess,
-    OffsetTarget,
     check_workers,
     observe_targets,
     targets_of,
 )
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import FenceTasks
 from connectctl.ops.operations.offsets.undo import group_rollbacks, rollbacks
 from connectctl.ops.operations.operation import Operation, Planned, Remaining, Undone
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget
-from connectctl.ops.operations.sink_offsets.observe import observe_groups
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_groups
+from connectctl.ops.operations.sink_offsets.prepare import observe_groups
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 from connectctl.ops.operations.upgrade.steps import IncludedStep
 

@@ -1,6 +1,4 @@
-"""The clients and the targets of a change of source offsets, and the current state of its
-connectors.
-"""
+"""The clients of a change of source offsets, and the current state of its connectors."""
 
 from __future__ import annotations
 
@@ -20,17 +18,17 @@ from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
 from connectctl.ops.operations.offsets.changes import (
     MergeOffsets,
-    OffsetRequest,
     ResetOffsets,
     RestoreBackup,
 )
 from connectctl.ops.operations.offsets.effective_offsets import check_names
-from connectctl.ops.operations.offsets.engine import AllKeys, Engine, Purpose, ReadRequest, View
+from connectctl.ops.operations.offsets.engine import AllKeys, Engine, ReadRequest, View
 from connectctl.ops.operations.offsets.incomplete import check_readable
 from connectctl.ops.operations.offsets.planning import ConnectorState, refuse
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, read_request
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.offsets.task_producers import producers_of
 
 if TYPE_CHECKING:
@@ -39,22 +37,6 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.operations.offsets.observe import Sources
-
-
-@dataclass(frozen=True)
-class OffsetTarget:
-    """A connector, the requested change, and its new dedicated topic.
-
-    ``new``: the connector need not exist. ``via`` is the interface: ``kafka`` or ``rest``.
-    ``purpose`` determines the keys that an engine reads, all of them for None.
-    """
-
-    name: str
-    request: Callable[[ConnectorState], OffsetRequest] | None
-    topic: str | None = None
-    new: bool = False
-    via: str = "kafka"
-    purpose: Purpose | None = None
 
 
 @dataclass(frozen=True)

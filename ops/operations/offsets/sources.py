@@ -19,9 +19,10 @@ from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.planning import ConnectorState
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, OffsetTarget, observe_targets
+from connectctl.ops.operations.offsets.prepare import OffsetAccess, observe_targets
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
+from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.transactions.sources import coordinators_of
 
 PATIENCE = OPEN_TRANSACTIONS_PATIENCE

@@ -1,6 +1,4 @@
-"""Reads committed offsets of groups, the first and end offsets of their partitions, and the current
-state of the groups of a change.
-"""
+"""Reads committed offsets of groups, and the first and end offsets of their partitions."""
 
 from __future__ import annotations
 
@@ -9,11 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.operations.connectors.observe import matching_names
-from connectctl.ops.operations.offsets.prepare import OffsetAccess, runs_of
-from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, GroupTarget, topics_of
-from connectctl.ops.operations.sink_offsets.planning import GroupState
+from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, topics_of
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads
@@ -132,37 +128,3 @@ def with_pending(groups: GroupOffsetWrites, found: GroupOffsets) -> GroupOffsets
         if pending
         else found
     )
-
-
-def observe_groups(
-    access: OffsetAccess, groups: GroupOffsetWrites, targets: Sequence[GroupTarget]
-) -> list[GroupState]:
-    """Return the current state of the groups. Raises ``BadInput`` for a name that is not a sink
-    connector.
-    """
-    kafka, group_id = access.sources.kafka, access.group_id
-
-    def of_group(target: GroupTarget) -> GroupState:
-        return GroupState(
-            offsets_of_group(groups, kafka, target.name, target.change.topics, stable=True)
-        )
-
-    named = [target.name for target in targets if target.connector]
-    if not named:
-        return list(map(of_group, targets))
-    facts = access.sources.facts(group_id)
-    if facts.configured is None:
-        raise ConnectctlError(
-            "The config topic could not be read to its end", why="an open transaction blocks it"
-        )
-    configured = {connector.name: connector for connector in sinks_among(named, facts.configured)}
-    states = access.states(lambda: facts, named)
-    version, up = access.sources.workers().version, bool(access.group.members)
-
-    def of_connector(target: GroupTarget) -> GroupState:
-        connector = configured[target.name]
-        offsets = offsets_of_connector(groups, kafka, connector, target.change.topics, stable=True)
-        holders, _ = runs_of(access.sources, group_id, target.name)
-        return GroupState(offsets, states.get(target.name), up, version, holders)
-
-    return [of_connector(target) if target.connector else of_group(target) for target in targets]

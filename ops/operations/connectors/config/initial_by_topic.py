@@ -17,8 +17,8 @@ from connectctl.ops.operations.connectors.config.outlook import Entries
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan
 from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import plan_changes
-from connectctl.ops.operations.offsets.prepare import OffsetTarget
 from connectctl.ops.operations.offsets.sources import observe_connectors
+from connectctl.ops.operations.offsets.target import OffsetTarget
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:
