@@ -12,13 +12,12 @@ import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.finding import Finding, some_of
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
 from connectctl.ops.operations.operation import WHOLE, Operation, Remaining
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.operations.connectors.observe import ConnectorHealth
 

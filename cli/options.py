@@ -93,6 +93,13 @@ class WaitOptions(ApplyOptions):
     wait: WaitOption = False
 
 
+@dataclass(frozen=True)
+class UndoOptions(WaitOptions):
+    """Options of ``runs undo``. ``stop`` is for changes of offsets."""
+
+    stop: StopOption = False
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add an option for each annotated field of ``command``'s parameter ``options``, a dataclass;
     inherited ones last.

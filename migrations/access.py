@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from connectctl.ops.checks.cluster_checks import check_run
+from connectctl.ops.checks.runner import check_run
+from connectctl.ops.clients.protocols import Clients, WorkerDriver
 from connectctl.ops.clients.rest.addresses import addresses_of
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import refuse_unknown
+from connectctl.ops.operations.offsets.engine import Purpose, View
+from connectctl.ops.operations.offsets.planning import ConnectorState
 from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-from connectctl.ops.operations.tasks_max.observe import tasks_of_cluster
+from connectctl.ops.operations.tasks_max.observe import TasksSeen, tasks_of_cluster
 from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, observe
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients, WorkerDriver
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.offsets.engine import View
-    from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.purpose import Purpose
-    from connectctl.ops.operations.tasks_max.observe import TasksSeen
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
 @dataclass(frozen=True)
@@ -100,8 +95,8 @@ def observe_cluster(
     kafka = clients.kafka
     group = clients.group()
     last = run_state.last_workers(journal, kafka.cluster_id(), group.id)
-    if workers and is_unknown(group) and last is None:
-        raise unknown_group(group, clients.transactions.connect_groups)
+    if workers and last is None:
+        refuse_unknown(group, clients)
     driver = clients.driver()
     reader = ClusterReader(
         kafka=kafka,

@@ -6,20 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from connectctl.migrations import offset_moves
-from connectctl.migrations.registry import Migration
-from connectctl.migrations.status import down_from
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, down_from
 from connectctl.ops.core.errors import Refused
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport
-
-if TYPE_CHECKING:
-    from connectctl.migrations.registry import MigrationInput, MigrationStatus
-    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
-    from connectctl.ops.operations.upgrade.planning import RollRequest
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.planning import RollRequest
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
 def plan(inputs: MigrationInput, request: RollRequest) -> PlannedSteps:

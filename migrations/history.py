@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from connectctl.migrations.registry import migrations, named
-from connectctl.ops.core.journal import RunState
+from connectctl.migrations.registry import Migration, Status, migrations, named
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.upgrade import run_state
-
-if TYPE_CHECKING:
-    from connectctl.migrations.registry import Migration, Status
-    from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ healthy again. A worker that is already ``enabled`` stays so; ``--to preparing``
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
-from connectctl.migrations.status import up_to
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, up_to
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport

@@ -14,8 +14,7 @@ Records of a connector are written exactly once as soon as every worker is enabl
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
-from connectctl.migrations.status import up_to
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, up_to
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport

@@ -14,8 +14,7 @@ guaranteed from the first restart on: that records are written once.
 
 from __future__ import annotations
 
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus
-from connectctl.migrations.status import down_from
+from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, down_from
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import planning
 from connectctl.ops.operations.upgrade.mode import SourceSupport

@@ -18,7 +18,7 @@ committed since; ``connectctl upgrade abort`` does so before the run is done.
 
 from __future__ import annotations
 
-from connectctl.migrations import offset_moves, single_run
+from connectctl.migrations import offset_moves
 from connectctl.migrations.access import UpgradeAccess
 from connectctl.migrations.registry import (
     Given,
@@ -27,6 +27,9 @@ from connectctl.migrations.registry import (
     MigrationStatus,
     Observed,
     Status,
+    included_steps,
+    refuse_without_workers,
+    required_parameter,
 )
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.operations.offsets.changes import MergeOffsets
@@ -58,10 +61,10 @@ def observe(access: UpgradeAccess, given: Given) -> Observed:
 
 def plan(inputs: MigrationInput) -> PlannedSteps:
     """The merge into the connector's dedicated topic: the steps ``inputs.before``."""
-    name = single_run.required_parameter(inputs, "connector", "connector")
-    single_run.refuse_without_workers(inputs)
+    name = required_parameter(inputs, "connector", "connector")
+    refuse_without_workers(inputs)
     why = "workers do not fall back to the global topic, so its own must be filled first"
-    steps = single_run.included_steps(inputs, why)
+    steps = included_steps(inputs, why)
     copied = (f"The offsets of {name} are copied as they are when it is stopped.",) if steps else ()
     return PlannedSteps(tuple(steps), (*(inputs.observed or ()), *copied))
 

@@ -16,8 +16,15 @@ committed since.
 
 from __future__ import annotations
 
-from connectctl.migrations import offset_moves, single_run
-from connectctl.migrations.registry import Migration, MigrationInput, MigrationStatus, Status
+from connectctl.migrations import offset_moves
+from connectctl.migrations.registry import (
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Status,
+    included_steps,
+    refuse_without_workers,
+)
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
@@ -33,8 +40,8 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
     """The merge into the global topic: the steps ``inputs.before``; ``inputs.observed`` lists how
     the topics differ.
     """
-    single_run.refuse_without_workers(inputs)
-    steps = single_run.included_steps(
+    refuse_without_workers(inputs)
+    steps = included_steps(
         inputs, "the global topic is written outside of transactions, and may be behind"
     )
     return PlannedSteps(tuple(steps), tuple(inputs.observed or ()))

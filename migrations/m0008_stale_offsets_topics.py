@@ -19,7 +19,7 @@ restored.
 
 from __future__ import annotations
 
-from connectctl.migrations import offset_moves, single_run
+from connectctl.migrations import offset_moves
 from connectctl.migrations.access import UpgradeAccess
 from connectctl.migrations.registry import (
     Given,
@@ -28,14 +28,15 @@ from connectctl.migrations.registry import (
     MigrationStatus,
     Observed,
     Status,
+    down_from,
+    included_steps,
 )
-from connectctl.migrations.status import down_from
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy
-from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.planning import ConnectorState
+from connectctl.ops.operations.offsets.topic_state import stale
 from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
@@ -94,7 +95,7 @@ def plan(inputs: MigrationInput) -> PlannedSteps:
             code="stale-topics",
         )
     why = "KIP-618, Hard downgrade: a stale topic wins over newer offsets when it is read again"
-    return PlannedSteps(tuple(single_run.included_steps(inputs, why)), tuple(inputs.observed or ()))
+    return PlannedSteps(tuple(included_steps(inputs, why)), tuple(inputs.observed or ()))
 
 
 def status(snapshot: RollingSnapshot) -> MigrationStatus:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy
-from connectctl.ops.operations.offsets.planning import current_states, plan_changes
+from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, OffsetRequest
+from connectctl.ops.operations.offsets.planning import ConnectorState, current_states, plan_changes
 from connectctl.ops.operations.offsets.undo import rollbacks
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.steps import IncludedStep
@@ -16,8 +16,6 @@ from connectctl.ops.operations.upgrade.steps import IncludedStep
 if TYPE_CHECKING:
     from connectctl.migrations.access import UpgradeAccess
     from connectctl.migrations.registry import Given, Observed
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.planning import ConnectorState
     from connectctl.ops.operations.upgrade.runs import LoadedRun
 
 

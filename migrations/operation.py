@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.migrations.access import UpgradeAccess, observe_cluster
-from connectctl.migrations.planning import plan_request, plan_rollback
-from connectctl.migrations.registry import named
+from connectctl.migrations.registry import MigrationInput, named
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.errors import BadInput, Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import stale
 from connectctl.ops.core.step import Step, to_data
 from connectctl.ops.operations.connectors.steps import restarts_instead
 from connectctl.ops.operations.offsets import sources
 from connectctl.ops.operations.operation import Operation, Planned, Remaining, Undone
-from connectctl.ops.operations.upgrade import run_state, runs
+from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
+from connectctl.ops.operations.upgrade import planning, run_state, runs
 from connectctl.ops.operations.upgrade.context import GateSettings, UpgradeContext
-from connectctl.ops.operations.upgrade.planning import by_hand
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.planning import RollRequest, by_hand
 from connectctl.ops.operations.upgrade.request import (
     Conditions,
     UpgradeRequest,
@@ -30,10 +33,44 @@ from connectctl.ops.operations.upgrade.runs import LoadedRun
 from connectctl.ops.operations.upgrade.steps import IncludedStep, planned_turns
 from connectctl.ops.registry import KINDS, ROLLS
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
-    from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
+STATED_BY_PLAN = ("WORKER005", "WORKER006")
+"""Findings that workers are not known to be preparing: a plan makes them so, and states each
+worker's mode itself.
+"""
+
+
+def plan_request(access: UpgradeAccess, request: UpgradeRequest) -> PlannedSteps:
+    """Plan a migration or a mode. Raises ``Refused`` with all reasons."""
+    if request.migration is None:
+        to = SourceSupport(request.to or "")
+        goal = "downgrade" if to is SourceSupport.DISABLED else to
+        return planning.plan(access.snapshot, RollRequest(to), _findings(access, goal))
+    migration, parameters = named(request.migration), request.parameters
+    migration.check(parameters)
+    before, observed = migration.observe(access, parameters)
+    findings = _findings(access, migration.leads_to)
+    return migration.plan(MigrationInput(access.snapshot, findings, before, parameters, observed))
+
+
+def _findings(access: UpgradeAccess, leads_to: str | None) -> tuple[Finding, ...]:
+    """Return the findings of preflight for a goal, none without a goal; errors among them refuse
+    the plan.
+    """
+    if leads_to is None or not access.snapshot.workers:
+        return ()
+    return tuple(
+        finding for finding in access.findings(leads_to) if finding.id not in STATED_BY_PLAN
+    )
+
+
+def plan_rollback(
+    access: UpgradeAccess, loaded: LoadedRun, request: UpgradeRequest
+) -> PlannedSteps:
+    """Plan the rollback of a run of ``request`` from its current state."""
+    if request.migration is not None and runs.has_own_rollback(loaded):
+        steps, warnings = named(request.migration).roll_back(access, loaded)
+        return PlannedSteps(tuple(steps), tuple(warnings))
+    return planning.plan(access.snapshot, runs.rollback_request(loaded))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.operations.upgrade.mode import SourceSupport
+from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
 if TYPE_CHECKING:
     from connectctl.migrations.access import UpgradeAccess
@@ -159,3 +161,56 @@ def named(name: str) -> Migration:
     near = get_close_matches(name, [migration.name for migration in migrations()], n=1)
     hint = f"Did you mean {near[0]}?" if near else "See connectctl upgrade list."
     raise BadInput(f"Unknown migration: {name}", next_step=hint, code="unknown-migration")
+
+
+def up_to(snapshot: RollingSnapshot, reached: tuple[SourceSupport, ...]) -> MigrationStatus:
+    """Return whether every worker has, or can have, one of the modes ``reached``."""
+    old = [
+        worker.address for worker in snapshot.workers if worker.value is SourceSupport.NOT_SUPPORTED
+    ]
+    if not snapshot.workers:
+        return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")
+    if old:
+        return MigrationStatus(Status.NOT_APPLICABLE, f"{', '.join(old)} runs a release before 3.3")
+    missing = [worker.address for worker in snapshot.workers if worker.value not in reached]
+    if missing:
+        return MigrationStatus(Status.PENDING, f"not applied, or unknown: {', '.join(missing)}")
+    return MigrationStatus(Status.CONVERGED, f"every worker is {' or '.join(reached)}")
+
+
+def down_from(snapshot: RollingSnapshot, gone: tuple[SourceSupport, ...]) -> MigrationStatus:
+    """Return whether any worker is not yet in one of the modes ``gone``."""
+    unchanged = [worker.address for worker in snapshot.workers if worker.value not in gone]
+    if not snapshot.workers:
+        return MigrationStatus(Status.NOT_APPLICABLE, "the group has no workers")
+    if unchanged:
+        return MigrationStatus(Status.POSSIBLE, f"it would change {', '.join(unchanged)}")
+    return MigrationStatus(Status.CONVERGED, f"every worker is {' or '.join(gone)}")
+
+
+def included_steps(inputs: MigrationInput, reason: str) -> list[Any]:
+    """Return the steps of another operation after a check of cluster health; none if there are
+    none.
+    """
+    return (
+        [FirstGate(), *(IncludedStep(step, reason) for step in inputs.before)]
+        if inputs.before
+        else []
+    )
+
+
+def required_parameter(inputs: MigrationInput, name: str, what: str) -> str:
+    """Return a required parameter. Raises ``BadInput`` if it is missing."""
+    if value := inputs.given.get(name, "").strip():
+        return value
+    raise BadInput(
+        f"Missing parameter: {what}", next_step=f"Give --set {name}=….", code="not-given"
+    )
+
+
+def refuse_without_workers(inputs: MigrationInput) -> None:
+    """Raise ``Refused`` if no worker can execute the plan."""
+    if not any(not worker.broken for worker in inputs.snapshot.workers):
+        raise Refused(
+            f"No worker of {inputs.snapshot.group_id} answers: start them first", code="no-workers"
+        )

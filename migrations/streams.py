@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from connectctl.migrations import single_run
 from connectctl.migrations.offset_moves import listed
-from connectctl.migrations.registry import Migration, MigrationStatus, Status
+from connectctl.migrations.registry import (
+    Given,
+    Migration,
+    MigrationInput,
+    MigrationStatus,
+    Observed,
+    Status,
+    required_parameter,
+)
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import wait_until
-from connectctl.ops.operations.streams_upgrade import planning, run_state
+from connectctl.ops.operations.streams_upgrade import context, planning
 from connectctl.ops.operations.streams_upgrade.observe import observe as observe_application
 from connectctl.ops.operations.upgrade import runs
 from connectctl.ops.operations.upgrade.request import request_in
 
 if TYPE_CHECKING:
     from connectctl.migrations.access import UpgradeAccess
-    from connectctl.migrations.registry import Given, MigrationInput, Observed
     from connectctl.ops.kafka.streams_eos import ProducerModel
     from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
     from connectctl.ops.operations.upgrade.runs import LoadedRun
@@ -52,7 +58,7 @@ def plan(
     inputs: MigrationInput, to: ProducerModel, *, value: str | None = None, older: bool = False
 ) -> PlannedSteps:
     """Plan the change of the application; ``inputs.observed`` is its snapshot."""
-    single_run.required_parameter(inputs, "application", "application")
+    required_parameter(inputs, "application", "application")
     request = planning.ApplicationRequest(to, value, older, _members(inputs.given.get("members")))
     return planning.plan(inputs.observed, request)
 
@@ -74,7 +80,7 @@ def status(snapshot: RollingSnapshot) -> MigrationStatus:
 
 def roll_back(access: UpgradeAccess, restored: LoadedRun) -> Observed:
     """Return the steps of a roll that restores the instances' former values."""
-    was = run_state.ApplicationNotes.load(access.journal, restored.run.id).was
+    was = context.ApplicationNotes.load(access.journal, restored.run.id).was
     if not was:
         return (), ()
     request, parameters = (

@@ -110,13 +110,12 @@ def _show(session: Session, html: Path | None, exit_code: bool, output: Output) 
 
 
 def _observe(session: Session) -> ClusterView:
-    from connectctl.ops.operations.cluster import connect_groups, observe
+    from connectctl.ops.operations.cluster import group_workers, observe
 
     kafka = session.kafka
     group = session.group(patience=REBALANCE)
     view = observe.observe_cluster(kafka, session.connect_to(group), group, session.named_topics)
-    if connect_groups.is_unknown(group) and not view.connectors:
-        raise connect_groups.unknown_group(group, session.transactions.connect_groups)
+    group_workers.refuse_unknown(group, session, view.connectors)
     return view
 
 

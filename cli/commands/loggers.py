@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import typer
 from connectctl.cli import completed_names, flow
-from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.options import (
     ApplyOptions,
     ListOption,
     RunArgument,
+    UndoOptions,
     command_group,
     with_options,
 )
@@ -140,6 +140,6 @@ def undo(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOpti
     Examples:
       connectctl loggers undo 20260101-120000-ab12
     """
-    from connectctl.cli.commands.runs.undo import undo_run
+    from connectctl.cli.commands.runs.apply_resume_undo import undo_run
 
     undo_run(ctx.obj, run, UndoOptions(**vars(options)), SetLevels())

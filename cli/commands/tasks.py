@@ -74,7 +74,7 @@ def check(
 
 
 def _observe(session: Session) -> TasksSeen:
-    from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+    from connectctl.ops.operations.cluster.group_workers import refuse_unknown
     from connectctl.ops.operations.tasks_max.observe import tasks_of_cluster, tasks_of_workers
 
     settings = session.settings
@@ -82,8 +82,7 @@ def _observe(session: Session) -> TasksSeen:
         return tasks_of_workers(session.connect_to(None))
     group = session.group()
     seen = tasks_of_cluster(session.kafka, session.connect_to(group), group, session.named_topics)
-    if is_unknown(group) and not seen.sets:
-        raise unknown_group(group, session.transactions.connect_groups)
+    refuse_unknown(group, session, seen.sets)
     return seen
 
 

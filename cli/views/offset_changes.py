@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
 from connectctl.ops.config.masking import addresses_masked
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Result
+from connectctl.ops.core.step import Step
 from connectctl.ops.operations.offsets.operations import OffsetsPlan
 from connectctl.ops.operations.offsets.planning import Changes
 from connectctl.ops.operations.offsets.record_changes import Conflict, RecordChange
+from connectctl.ops.operations.operation import Planned
 from connectctl.ops.operations.sink_offsets.planning import GroupChanges
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.plan import Result
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.operation import Planned
 
 SHOWN = 20
 """The most records or offsets shown of a plan; all are in ``-o json``."""

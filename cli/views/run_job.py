@@ -6,26 +6,22 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.prometheus import MetricsFile
+from connectctl.cli.output.terminal import Output
 from connectctl.cli.output.waiting import waiting
 from connectctl.cli.views import run as run_view
 from connectctl.cli.views.view import View
+from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT
+from connectctl.ops.core.plan import Result
+from connectctl.ops.operations.operation import Planned
+from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, DriverChannel
 from connectctl.ops.task_runtime.job.job_context import SparkJobContext
 from connectctl.ops.task_runtime.job.planned_run import PlannedRun
-
-if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
-    from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.plan import Result
-    from connectctl.ops.operations.operation import Planned
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
-    from connectctl.ops.task_runtime.job.scheduler import JobRun
+from connectctl.ops.task_runtime.job.scheduler import JobRun
 
 
 class RunView(View):

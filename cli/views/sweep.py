@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
+from connectctl.ops.operations.operation import Planned
 from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import SHOWN, files_of
-
-if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
-    from connectctl.ops.operations.operation import Planned
 
 
 class SweepView(View):

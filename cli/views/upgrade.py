@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.cli.output import terminal
+from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
 from connectctl.migrations.operation import Upgrade
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Result
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.operation import Planned
 from connectctl.ops.operations.upgrade.context import UpgradeContext
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from connectctl.cli.output.terminal import Output
-    from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.plan import Result
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.operation import Planned
 
 
 class UpgradeView(View):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-
-if TYPE_CHECKING:
-    from connectctl.cli.output.terminal import Output
-    from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.plan import Result
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.operation import Planned
+from connectctl.cli.output.terminal import Output
+from connectctl.ops.core.context import RunContext
+from connectctl.ops.core.plan import Result
+from connectctl.ops.core.step import Step
+from connectctl.ops.operations.operation import Operation, Planned
 
 
 class View:
@@ -62,3 +61,12 @@ class View:
         ``context`` is None.
         """
         apply.report(planned.plan, results, output)
+
+
+def view_of(operation: Operation[Any, Any]) -> View:
+    """Return the presentation of an operation: its own, or a list of steps."""
+    if operation.view is None:
+        return View()
+    module, _, kind = operation.view.partition(".")
+    view: View = getattr(import_module(f"connectctl.cli.views.{module}"), kind)()
+    return view

@@ -32,7 +32,7 @@ from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors.fencing_diagnosis import write_times
 from connectctl.ops.operations.fencing.observe import FencingSources as FenceSources
 from connectctl.ops.operations.fencing.observe import visible_connectors
-from connectctl.ops.operations.upgrade.roll_state import RollState
+from connectctl.ops.operations.upgrade.run_state import RollState
 
 PATIENCE = 5.0
 """Seconds to wait for open transactions on the internal topics."""

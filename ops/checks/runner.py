@@ -7,13 +7,15 @@ An area that cannot observe reports this as a finding. A finding of several area
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
 from connectctl.ops.checks.acls import observe as acls_observe
+from connectctl.ops.checks.acls import principals as acl_principals
 from connectctl.ops.checks.acls import rules as acls_rules
 from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Principals
@@ -21,7 +23,7 @@ from connectctl.ops.checks.brokers import observe as broker_observe
 from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
-from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.context import CheckContext, Edges, observe_cluster
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
@@ -34,16 +36,23 @@ from connectctl.ops.checks.workers import observe as worker_observe
 from connectctl.ops.checks.workers import roll_rules
 from connectctl.ops.checks.workers import rules as worker_rules
 from connectctl.ops.checks.workers.observe import WorkersSeen
+from connectctl.ops.clients.protocols import Clients
+from connectctl.ops.config import paths
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connector_config import evaluation, validations
 from connectctl.ops.connector_config.override_rules import POLICY
 from connectctl.ops.connector_config.subject import Subject
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.rule import check
 from connectctl.ops.core.unseen import Unseen, finding_of, unseen_by
+from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.tasks_max import observe as tasks_max_observe
 from connectctl.ops.operations.tasks_max.observe import Release
+from connectctl.ops.operations.upgrade.observe import ClusterReader
+from connectctl.ops.operations.upgrade.run_state import RollState, roll_state
 
 Reports = Iterable["Finding | Unseen"]
 
@@ -172,3 +181,58 @@ AREAS: dict[str, Callable[[CheckRun], Reports]] = {
     "ACLs": _acls,
 }
 """The areas of ``preflight``, by the name that the finding about a failed observation has."""
+
+
+def check_run(
+    clients: Clients,
+    connectors: Sequence[str],
+    goal: Goal,
+    principals: Principals | None = None,
+    *,
+    acls: bool = False,
+    release: Release | None = None,
+) -> CheckRun:
+    """Return the checks of the cluster; ``acls`` also without a named principal."""
+    given = principals or acl_principals.Principals()
+    group = clients.group()
+    scene = observe_cluster(edges_of(clients, group), group, clients.named_topics, connectors)
+    known = any(acl_principals.identity(each.config) for each in scene.sources)
+    return CheckRun(scene, goal, given if principals or acls or known else None, release)
+
+
+def edges_of(clients: Clients, group: ConnectGroup) -> Edges:
+    """Return the clients for preflight."""
+    driver = clients.driver()
+
+    def configured(worker: str, name: str) -> str | None:
+        with suppress(ConnectctlError):
+            found = driver.configured(worker, name)
+            return found.value if found else None
+        return None
+
+    return Edges(
+        clients.kafka,
+        clients.connect_to(group),
+        lambda: clients.transactions,
+        lambda: clients.brokers,
+        lambda: clients.acls,
+        clients.other_acls,
+        clients.other_kafka,
+        str(clients.settings.get("bootstrap_servers")),
+        configured,
+        clients.settings.named_servers,
+        lambda view: _roll(clients, view),
+    )
+
+
+def _roll(clients: Clients, view: ClusterView) -> RollState:
+    """Return how far a rolling change of the workers is; a journal that does not exist is not
+    created.
+    """
+    directory = paths.journal_directory()
+    journal = Journal(directory) if (directory / "journal.db").exists() else None
+    calls = clients.connect_to(view.group)
+    reader = ClusterReader(
+        clients.kafka, calls, view.group.id, clients.transactions, clients.driver()
+    )
+    return roll_state(reader, journal, view.group, view.workers)

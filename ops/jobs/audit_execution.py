@@ -8,14 +8,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.audit import plan
 from connectctl.ops.audit.duplicate_ranges import resolve
 from connectctl.ops.audit.input_partitions import InputPartition, input_partitions
-from connectctl.ops.audit.offset_positions import Offsets, compared, inferred, positions
+from connectctl.ops.audit.offset_positions import (
+    Inferred,
+    Offsets,
+    Pair,
+    compared,
+    inferred,
+    positions,
+)
+from connectctl.ops.audit.plan import AuditRequest
+from connectctl.ops.audit.scan import PartitionRange
+from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.verdict import Audit, findings_of, matching, unseen
 from connectctl.ops.clients.kafka_protocol import settled_positions
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.clients.spark.session import job_failures
@@ -24,22 +35,14 @@ from connectctl.ops.jobs.audit import Cluster, reader
 from connectctl.ops.jobs.audit_inputs import Comparison
 from connectctl.ops.jobs.audit_runner import AuditWork, locally, on_spark
 from connectctl.ops.jobs.audit_sequences import Wanted
+from connectctl.ops.kafka.group_positions import GroupPositions
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.cluster.open_transactions import settled
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.engine_choice import AUDIT_THRESHOLD, Choice
 from connectctl.ops.operations.offsets.incomplete import check_findings
-from connectctl.ops.operations.offsets.observe import observe
+from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
-
-if TYPE_CHECKING:
-    from connectctl.ops.audit.offset_positions import Inferred, Pair
-    from connectctl.ops.audit.plan import AuditRequest
-    from connectctl.ops.audit.scan import PartitionRange
-    from connectctl.ops.audit.summary import Summary
-    from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.group_positions import GroupPositions
-    from connectctl.ops.operations.offsets.observe import Sources
 
 
 @dataclass(frozen=True)

@@ -24,18 +24,17 @@ from connectctl.ops.jobs.frames import by_rows
 from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.dump_lines import lines_of
-from connectctl.ops.operations.offsets.purpose import Purpose, is_decided, relevant
+from connectctl.ops.operations.offsets.engine import Purpose, is_decided, relevant
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
     RecordChange,
+    Where,
     decide,
 )
-from connectctl.ops.operations.offsets.topic_state import by_key
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, by_key
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.record_changes import Where
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame
 
 T = TypeVar("T", bound=tuple[Any, ...])

@@ -11,28 +11,73 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.spark.session import job_failures
-from connectctl.ops.jobs import offsets, offsets_backup
-from connectctl.ops.jobs.offsets import Looked, Source
-from connectctl.ops.jobs.topic_layout import TopicLayout
-from connectctl.ops.jobs.topic_reader import read, read_texts
+from connectctl.ops.connect.source_keys import owner_of
+from connectctl.ops.core.errors import BadInput
+from connectctl.ops.jobs import offsets
+from connectctl.ops.jobs.frames import Tuples, of_shares
+from connectctl.ops.jobs.offsets import ROWS, THOUSANDS, TOGETHER, Looked, Source, in_buckets
+from connectctl.ops.jobs.topic_layout import TopicLayout, read, read_texts
 from connectctl.ops.operations.offsets.changes import RestoreBackup
-from connectctl.ops.operations.offsets.dump_lines import topics_in
-from connectctl.ops.operations.offsets.engine import ReadRequest, View, layout
+from connectctl.ops.operations.offsets.dump_lines import (
+    Range,
+    TopicOrigin,
+    blocks_in,
+    ranges_of,
+    read_records,
+    topics_in,
+)
+from connectctl.ops.operations.offsets.engine import AllKeys, Purpose, ReadRequest, View, layout
 from connectctl.ops.operations.offsets.incomplete import check_complete
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.purpose import AllKeys
-from connectctl.ops.operations.offsets.record_changes import Where, decide
+from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, Where, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.purpose import Purpose
-    from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved
+    from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
     from pyspark.sql import DataFrame, SparkSession
+
+SHARE_BYTES = 1 << 27
+"""The input of a task."""
+
+
+def read_saved(spark: SparkSession, path: Path, connector: str, parts: int) -> DataFrame:
+    """Return the records of the backup in ``path`` (``ROWS``), for ``connector``. Raises
+    ``BadInput``; for a bad line, when a job runs.
+    """
+    if str(path) == "-":
+        raise BadInput(
+            "Spark cannot read a backup from standard input",
+            next_step="Save the backup to a file first.",
+        )
+    if not path.exists():
+        raise BadInput(f"Cannot read the dump {path}", why="it does not exist")
+
+    def rows(part: Range) -> Tuples:
+        name = f"{path} from its byte {part.start} on" if part.start else str(path)
+        records = read_records(blocks_in(part), name, complete=False)
+        return in_buckets(_by_source(records, connector), parts)
+
+    return of_shares(spark, ranges_of(path.absolute(), SHARE_BYTES), rows, ROWS, TOGETHER)
+
+
+def _by_source(
+    records: Iterator[tuple[TopicOrigin, ConsumerRecord]], connector: str
+) -> Iterator[tuple[Source, list[ConsumerRecord]]]:
+    owner = connector.encode(errors="surrogatepass")
+    while chunk := list(islice(records, THOUSANDS)):
+        for (bootstrap, topic), same in groupby(chunk, key=itemgetter(0)):
+            yield (
+                Source(bootstrap, topic, connector),
+                [record for _, record in same if owner_of(record.key) == owner],
+            )
+
 
 SIZES = 1_000_000, 100_000, 250_000
 """The records of a task that reads topics, of one that decides on them, and of a part that is
@@ -73,7 +118,7 @@ class Spark:
             for each in asked:
                 name, wheres = each.purpose.connector, tuple[Where, ...]()
                 if each.backup is not None:
-                    rows = rows.unionByName(offsets_backup.read(spark, each.backup, name, parts))
+                    rows = rows.unionByName(read_saved(spark, each.backup, name, parts))
                     wheres = tuple(topics_in(each.backup))
                 looked.append(Looked(each.purpose, places[name], wheres))
             found = offsets.collected(offsets.look(rows, looked, parts, collected))

@@ -16,7 +16,7 @@ from connectctl.ops.core.rule import check
 from connectctl.ops.operations.cluster.observe import ask_all
 from connectctl.ops.operations.upgrade.mode import PROPERTY
 from connectctl.ops.operations.upgrade.observe import ClusterReader
-from connectctl.ops.operations.upgrade.roll_state import roll_state
+from connectctl.ops.operations.upgrade.run_state import roll_state
 from fakes.rollingworld import RollingWorld
 from typer.testing import Result
 

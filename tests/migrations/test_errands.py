@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.migrations.planning import plan_rollback
+from connectctl.migrations.operation import plan_rollback
 from connectctl.migrations.registry import MigrationInput, named
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.last_commit import Side

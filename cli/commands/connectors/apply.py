@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
-from typing import Any
 
 import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
-from connectctl.cli.options import PENDING, WaitOptions
+from connectctl.cli.options import PENDING
 from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
@@ -27,8 +26,7 @@ from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import operations
 from connectctl.ops.operations.connectors.config.directory import PruneRequest
 from connectctl.ops.operations.connectors.config.files import read, refuse_unusable, usable
-from connectctl.ops.operations.connectors.config.offsets import check_initial
-from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, assignments
+from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired
 from connectctl.ops.operations.connectors.config.values import difference, shown
 from connectctl.ops.operations.connectors.observe import exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
@@ -37,28 +35,6 @@ from connectctl.ops.operations.connectors.plugin_passwords import defined_passwo
 def read_desired(files: Sequence[Path]) -> tuple[Desired, ...]:
     """Return the connectors in ``files``, with their secrets."""
     return tuple(config_files.desired(files, reveal))
-
-
-def _config_request(options: ConfigOptions) -> dict[str, Any]:
-    return {"wait": options.wait, "carry": options.carry, "force": options.force}
-
-
-def create(
-    session: Session,
-    files: Sequence[Path],
-    stopped: bool,
-    offsets: Path | None,
-    options: ConfigOptions,
-) -> None:
-    """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of
-    a former name.
-    """
-    given = read_desired(files)
-    entries = check_initial(given, offsets)
-    request = operations.CreateRequest(
-        connectors=given, stopped=stopped, entries=entries, **_config_request(options)
-    )
-    flow.perform(session, operations.CreateConnectors(), request, options)
 
 
 def apply_files(
@@ -75,38 +51,13 @@ def apply_files(
     """
     pruned = PruneRequest.of(files, *prune)
     request = operations.ApplyRequest(
-        connectors=read_desired(files), prune=pruned, **_config_request(options)
+        connectors=read_desired(files), prune=pruned, **options.of_request
     )
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted
     pending = drifted or any(not step.read_only for step in planned.plan.steps)
     if exit_code and options.dry_run and pending:
         raise typer.Exit(PENDING)
-
-
-def patch(session: Session, pattern: str, texts: Sequence[str], options: ConfigOptions) -> None:
-    """Set and remove single properties of the connectors that ``pattern`` matches."""
-    properties = assignments(texts)
-    request = operations.PatchRequest(
-        pattern=pattern, properties=properties, **_config_request(options)
-    )
-    flow.perform(session, operations.PatchConnectors(), request, options)
-
-
-def rollback(session: Session, name: str, to: str, options: ConfigOptions) -> None:
-    """Restore the configuration of the connector ``name`` from its revision ``to``."""
-    request = operations.RollbackRequest(connector=name, to=to, **_config_request(options))
-    flow.perform(session, operations.RollbackConnector(), request, options)
-
-
-def delete(
-    session: Session, names: Sequence[str], with_offsets: bool, options: WaitOptions
-) -> None:
-    """Delete connectors, and report the resources that remain."""
-    request = operations.DeleteRequest(
-        names=tuple(names), with_offsets=with_offsets, wait=options.wait
-    )
-    flow.perform(session, operations.DeleteConnectors(), request, options)
 
 
 def differences(session: Session, wanted: Desired) -> list[tuple[str, str | None, str | None]]:
@@ -141,7 +92,7 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     try:
         open_editor(path, os.environ)
         wanted = _edited(path, name, former, masked)
-        request = operations.EditRequest(found=found, desired=wanted, **_config_request(options))
+        request = operations.EditRequest(found=found, desired=wanted, **options.of_request)
         flow.perform(session, operations.EditConnector(), request, options)
     except ConnectctlError as e:
         if path.exists() and path.read_text() != text:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from connectctl.cli import completed_names
+from connectctl.cli import completed_names, flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import (
     PENDING,
@@ -20,7 +20,6 @@ from connectctl.cli.options import (
 )
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput
 
 FilesOption = Annotated[
@@ -74,10 +73,16 @@ def create(
     connector that is created under the name of an older one resumes from the offsets of that one.
     Undo: connectctl runs undo RUN.
     """
-    from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.cli.commands.connectors.apply import read_desired
+    from connectctl.ops.operations.connectors.config import offsets as config_offsets
+    from connectctl.ops.operations.connectors.config import operations
 
-    session: Session = ctx.obj
-    connectors_apply.create(session, file, stopped, offsets, options)
+    given = read_desired(file)
+    entries = config_offsets.check_initial(given, offsets)
+    request = operations.CreateRequest(
+        connectors=given, stopped=stopped, entries=entries, **options.of_request
+    )
+    flow.perform(ctx.obj, operations.CreateConnectors(), request, options)
 
 
 @with_options
@@ -176,9 +181,12 @@ def patch(
     compared just before. The plan says which source offsets the change orphans, which source
     partitions begin anew, and what is not known.
     """
-    from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.ops.operations.connectors.config import operations, plan
 
-    connectors_apply.patch(ctx.obj, connector, changes, options)
+    request = operations.PatchRequest(
+        pattern=connector, properties=plan.assignments(changes), **options.of_request
+    )
+    flow.perform(ctx.obj, operations.PatchConnectors(), request, options)
 
 
 @with_options
@@ -204,9 +212,12 @@ def delete(
     Without --with-offsets a connector that is created later under the same name resumes where this
     one ended. What is deleted is kept for connectctl runs undo RUN.
     """
-    from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.ops.operations.connectors.config import operations
 
-    connectors_apply.delete(ctx.obj, names, with_offsets, options)
+    request = operations.DeleteRequest(
+        names=tuple(names), with_offsets=with_offsets, wait=options.wait
+    )
+    flow.perform(ctx.obj, operations.DeleteConnectors(), request, options)
 
 
 def diff(
@@ -302,6 +313,7 @@ def rollback(
     what differs from now, what it does to source offsets, and a worker validates it first. Undo:
     connectctl runs undo RUN.
     """
-    from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.ops.operations.connectors.config import operations
 
-    connectors_apply.rollback(ctx.obj, connector, to, options)
+    request = operations.RollbackRequest(connector=connector, to=to, **options.of_request)
+    flow.perform(ctx.obj, operations.RollbackConnector(), request, options)

@@ -41,3 +41,8 @@ class ConfigOptions(WaitOptions):
 
     carry: CarryOption = False
     force: ForceOption = False
+
+    @property
+    def of_request(self) -> dict[str, bool]:
+        """Return the options as members of a request."""
+        return {"wait": self.wait, "carry": self.carry, "force": self.force}

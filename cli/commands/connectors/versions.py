@@ -13,10 +13,14 @@ from connectctl.cli.session import Session
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.access import ConnectorAccess, observed_cluster
-from connectctl.ops.operations.connectors.config.history import ConfigVersion, changes, index_of
+from connectctl.ops.operations.connectors.config.history import (
+    ConfigVersion,
+    changes,
+    index_of,
+    versions_of,
+)
 from connectctl.ops.operations.connectors.config.operations import KINDS
 from connectctl.ops.operations.connectors.config.values import shown
-from connectctl.ops.operations.connectors.config.versions import versions_of
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
 MOST_SHOWN = 3

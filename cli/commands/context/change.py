@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
-from connectctl.cli.session import SANDBOX, sandbox_file
+from connectctl.cli.session import SANDBOX, Session, sandbox_file
 from connectctl.ops.config import context_edit, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
-    from connectctl.cli.session import Session
     from connectctl.ops.config.context_file import Parsed
 
 NAME = re.compile(r"[\w.-]+")

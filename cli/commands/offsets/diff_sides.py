@@ -19,13 +19,13 @@ from connectctl.ops.operations.offsets.diff import (
     without_equal_values,
 )
 from connectctl.ops.operations.offsets.effective_offsets import assemble
+from connectctl.ops.operations.offsets.engine import DifferingKeys
 from connectctl.ops.operations.offsets.incomplete import check_complete, check_findings
-from connectctl.ops.operations.offsets.last_commits import stale
 from connectctl.ops.operations.offsets.observe import observe
-from connectctl.ops.operations.offsets.purpose import DifferingKeys
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, SourceOffsets
 from connectctl.ops.operations.offsets.sources import PATIENCE, observe_connectors, sources_of
 from connectctl.ops.operations.offsets.target import OffsetTarget
+from connectctl.ops.operations.offsets.topic_state import stale
 
 
 def sides(

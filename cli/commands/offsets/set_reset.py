@@ -150,7 +150,7 @@ def restore(
     A sink's group gets exactly the offsets of the backup again.
     """
     from connectctl.ops.operations.offsets import dump_lines, operations
-    from connectctl.ops.operations.sink_offsets.backup_file import saved_offsets
+    from connectctl.ops.operations.sink_offsets.steps import saved_offsets
 
     # The journal keeps a copy, because a plan may be executed or resumed later. Errors are reported
     # for the user's file, not for the copy.

@@ -21,7 +21,7 @@ from connectctl.ops.operations.connectors.observe import is_glob, matching_names
 from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, seal_directory, sealed
 from connectctl.ops.operations.offsets.observe import Sources
 from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of
-from connectctl.ops.operations.sink_offsets.backup_file import group_lines
+from connectctl.ops.operations.sink_offsets.steps import group_lines
 
 GROUPS_PART = "part-groups.jsonl"
 """The file with the committed offsets of sinks, in a directory."""

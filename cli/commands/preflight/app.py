@@ -11,8 +11,8 @@ from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportO
 from connectctl.cli.output import findings, terminal
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-from connectctl.ops.core.finding import counted
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.core.finding import Finding, counted
+from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from connectctl.ops.checks.acls.principals import Principals
     from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.core.finding import Finding
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -121,7 +120,7 @@ def preflight(
         own_rights.check_self(ctx.obj, connectors or [], command or [], options)
     release = findings.release(for_version)
     given = principals_in(principal or [])
-    from connectctl.ops.checks.cluster_checks import check_run
+    from connectctl.ops.checks.runner import check_run
 
     run = _existing(
         ctx.obj,
@@ -141,12 +140,10 @@ def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
     """
     try:
         run = check()
-    except BadInput as e:
-        if not is_unknown(group := session.group()):
-            raise
-        raise unknown_group(group, session.transactions.connect_groups) from e
-    if is_unknown(run.context.group) and not run.context.all_connectors:
-        raise unknown_group(run.context.group, session.transactions.connect_groups)
+    except BadInput:
+        refuse_unknown(session.group(), session)
+        raise
+    refuse_unknown(run.context.group, session, run.context.all_connectors)
     return run
 
 

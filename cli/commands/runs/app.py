@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from connectctl.cli.commands.runs.undo_options import UndoOptions
 from connectctl.cli.options import (
     ApplyOptions,
     ListOption,
     OutputOption,
     RunArgument,
+    UndoOptions,
     command_group,
     with_options,
 )
@@ -118,7 +118,7 @@ def apply_(
     a run, are read again: a plan for another cluster, or one that would be different if it were
     made now, is refused (exit code 4). The output is that of the command itself.
     """
-    from connectctl.cli.commands.runs.apply import apply_file
+    from connectctl.cli.commands.runs.apply_resume_undo import apply_file
 
     apply_file(ctx.obj, plan, options)
 
@@ -134,7 +134,7 @@ def resume(ctx: typer.Context, run: RunArgument, options: ApplyOptions = ApplyOp
       connectctl runs resume 20260101-120000-ab12 --dry-run     the steps that are left
       connectctl runs resume 20260101-120000-ab12
     """
-    from connectctl.cli.commands.runs.resume import resume_run
+    from connectctl.cli.commands.runs.apply_resume_undo import resume_run
 
     resume_run(ctx.obj, run, options)
 
@@ -157,7 +157,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: UndoOptions = UndoOption
     undone (exit code 4); so it is for a fence, a restart and an ended transaction, which cannot be
     undone.
     """
-    from connectctl.cli.commands.runs.undo import undo_run
+    from connectctl.cli.commands.runs.apply_resume_undo import undo_run
 
     undo_run(ctx.obj, run, options)
 

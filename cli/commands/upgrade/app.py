@@ -204,7 +204,7 @@ def apply(
     marked in the plan; without a terminal they require --by-hand-timeout.
     """
     from connectctl.cli import flow
-    from connectctl.cli.commands.runs.apply import apply_file
+    from connectctl.cli.commands.runs.apply_resume_undo import apply_file
     from connectctl.cli.commands.upgrade.request import requested
 
     request, operation = requested(to, migration, set_, without, plan_file), options.operation()
@@ -267,7 +267,7 @@ def resume(
     Completed steps are not repeated, and a worker that is still starting is not restarted. If what
     the run did was changed meanwhile, the run is not resumed (exit code 4).
     """
-    from connectctl.cli.commands.runs.resume import resume_run
+    from connectctl.cli.commands.runs.apply_resume_undo import resume_run
 
     resume_run(ctx.obj, _run(ctx.obj, run).id, options, options.operation())
 
@@ -290,9 +290,9 @@ def abort(
     The rollback is a roll with the same gates, through preparing where that is needed. An abort
     that was interrupted is resumed by the same command.
     """
-    from connectctl.cli.commands.runs.undo import undo_run
-    from connectctl.cli.commands.runs.undo_options import UndoOptions
+    from connectctl.cli.commands.runs.apply_resume_undo import undo_run
     from connectctl.cli.commands.upgrade.leave import leave_run
+    from connectctl.cli.options import UndoOptions
 
     found = _run(ctx.obj, run)
     if leave:

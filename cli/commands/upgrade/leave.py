@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Run, RunState
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.operations.upgrade import runs
 
 if TYPE_CHECKING:
     from connectctl.cli.options import ApplyOptions
     from connectctl.cli.session import Session
-    from connectctl.ops.core.journal import Run
 
 
 def leave_run(session: Session, run: Run, options: ApplyOptions) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_lines
 from connectctl.migrations.registry import named
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.operation import Planned
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.request import UpgradeRequest
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.operation import Planned
 
 
 def requested(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Severity, some_of
 from connectctl.ops.core.rule import Case, rule
-from connectctl.ops.operations.upgrade.roll_state import RollState
+from connectctl.ops.operations.upgrade.run_state import RollState
 
 _NAMED = 3
 """The number of names that a message lists before it counts the rest."""

@@ -5,8 +5,8 @@ to the group.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sized
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,13 @@ from connectctl.ops.connect.rest_membership import (
     disagreement,
     is_advertised,
 )
-from connectctl.ops.core.errors import ConnectctlError, Unreachable
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable, did_you_mean
 from connectctl.ops.core.wait import observe_until
+from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
 
 if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+    from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
     from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 OPEN = ("/connector-plugins",)
@@ -207,3 +208,37 @@ def _ignore_no_answer() -> Iterator[None]:
         raise
     except ConnectctlError:
         return
+
+
+MOST_NAMED = 5
+
+
+def is_unknown(group: ConnectGroup) -> bool:
+    """Return whether Kafka has no such group. Its coordinator deletes a group without members after
+    a delay.
+    """
+    return is_dead(group.state) and not group.members
+
+
+def refuse_unknown(group: ConnectGroup | None, clients: Clients, found: Sized = ()) -> None:
+    """Raise ``BadInput`` if the group does not exist and has no connectors; ``found`` are those
+    that were found. The error names the groups of workers that may be described.
+    """
+    if group is None or not is_unknown(group) or found:
+        return
+    names: frozenset[str] = frozenset()
+    with suppress(ConnectctlError):
+        names = clients.transactions.connect_groups().seen
+    hint = "Correct --group-id, or start the workers."
+    if names:
+        more = ", …" if len(names) > MOST_NAMED else ""
+        hint = (
+            f"Visible groups of workers: {', '.join(sorted(names)[:MOST_NAMED])}{more}. "
+            "Correct --group-id."
+        )
+    raise BadInput(
+        f"Kafka has no group {group.id}",
+        why="the group.id is wrong, or all its workers have been down for a while",
+        next_step=did_you_mean(group.id, names, hint),
+        code="no-such-group",
+    )

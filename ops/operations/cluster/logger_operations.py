@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.cluster.loggers import SetLogLevels, plan_set, plan_undo
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.operation import Planned, Undone
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.access import ClusterAccess
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from connectctl.ops.connect.worker import (
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
-from connectctl.ops.operations.cluster.connect_groups import is_unknown
+from connectctl.ops.operations.cluster.group_workers import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
 from connectctl.ops.operations.cluster.read_once import read_once
+from connectctl.ops.operations.connectors import cure
 from connectctl.ops.operations.connectors import observe as reading
-from connectctl.ops.operations.connectors import republish
-from connectctl.ops.operations.connectors.observe import ConnectorListing
+from connectctl.ops.operations.connectors.observe import ConnectorHealth, ConnectorListing
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.topics import TopicFacts
     from connectctl.ops.operations.connectors.contradictions import OtherLists
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
@@ -125,9 +124,7 @@ def observe_cluster(
             *problems,
             *_topic_findings(kafka, topics),
             *_ignored_records(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
-            *republish.findings(
-                kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)
-            ),
+            *cure.findings(kafka, next((t.name for t in topics if t.role == Role.CONFIG), None)),
         ),
         lists=listing.lists,
     )

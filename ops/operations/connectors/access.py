@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.cluster.connect_groups import is_unknown, unknown_group
+from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 from connectctl.ops.operations.connectors import observe
 
 if TYPE_CHECKING:
@@ -74,8 +74,7 @@ def observed_cluster(clients: Clients) -> ClusterAccess:
     cluster = open_cluster(clients)
     if cluster.kafka is None or cluster.group is None:
         return cluster
-    if is_unknown(cluster.group):
-        raise unknown_group(cluster.group, clients.transactions.connect_groups)
+    refuse_unknown(cluster.group, clients)
     return replace(
         cluster, facts=observe.facts_reader(cluster.kafka, cluster.group, clients.named_topics)
     )
@@ -86,15 +85,12 @@ def listing_of(cluster: ClusterAccess) -> observe.ConnectorListing:
     does not exist.
     """
     clients = cluster.clients
-    unknown = cluster.group if cluster.group is not None and is_unknown(cluster.group) else None
     try:
         listing = observe.connector_listing(
             cluster.calls, cluster.kafka, cluster.group, clients.named_topics
         )
-    except ConnectctlError as e:
-        if unknown is None:
-            raise
-        raise unknown_group(unknown, clients.transactions.connect_groups) from e
-    if unknown is not None and not listing.connectors:
-        raise unknown_group(unknown, clients.transactions.connect_groups)
+    except ConnectctlError:
+        refuse_unknown(cluster.group, clients)
+        raise
+    refuse_unknown(cluster.group, clients, listing.connectors)
     return listing

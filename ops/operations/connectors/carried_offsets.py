@@ -29,8 +29,8 @@ from connectctl.ops.operations.connectors.config.steps import (
 )
 from connectctl.ops.operations.connectors.config.values import digest, read_config, stored_config
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
+from connectctl.ops.operations.offsets.validity import refuse_invalid_offsets
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal, Run

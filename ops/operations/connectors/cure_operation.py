@@ -13,15 +13,17 @@ from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.cure import (
     LATER,
+    AwaitPublished,
     AwaitRound,
     CureContext,
     RestartWhatFailed,
     SetOverrides,
     check_policy,
+    orders,
     plan_cure,
+    plan_republish,
 )
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
-from connectctl.ops.operations.connectors.republish import AwaitPublished, orders, plan_republish
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.operations.operation import Planned
 

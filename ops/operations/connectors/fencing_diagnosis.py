@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import State, requested_state
+from connectctl.ops.connect.connector import Connector, State, Status, requested_state
 from connectctl.ops.connect.fenced_task_diagnosis import (
     FailedTask,
     explain,
@@ -29,7 +29,6 @@ from connectctl.ops.operations.fencing.observe import describe_ids
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.connect.connector import Connector, Status
     from connectctl.ops.core.errors import ConnectctlError
     from connectctl.ops.kafka.records import ConsumerRecord
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import cluster_findings
-from connectctl.ops.connect.config_topic import COMMIT, TARGET
+from connectctl.ops.connect.config_topic import COMMIT, TARGET, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
 from connectctl.ops.connect.connector import (
     Connector,
@@ -35,7 +35,7 @@ from connectctl.ops.kafka.visibility import (
     observation_of,
 )
 from connectctl.ops.operations.cluster.config_state import state_in
-from connectctl.ops.operations.cluster.connect_groups import is_unknown
+from connectctl.ops.operations.cluster.group_workers import is_unknown
 from connectctl.ops.operations.cluster.internal_topic_discovery import (
     find_internal_topics,
     search_topics,
@@ -46,7 +46,6 @@ from connectctl.ops.operations.connectors.plugin_passwords import remember_passw
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
     from connectctl.ops.core.finding import Finding
 
 Named = Mapping[str, str | None]

@@ -282,6 +282,16 @@ def steps_back(name: str, was: str) -> list[Any]:
     return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
 
 
+def while_stopped(name: str, was: State | None, steps: Sequence[Any]) -> list[Any]:
+    """Return ``steps`` between the stop of a connector and its return to the state ``was``; alone
+    if that is None: it is stopped already.
+    """
+    if was is None:
+        return [*steps]
+    stop = SetTargetState(name, "stop", str(was))
+    return [stop, Await(name, State.STOPPED), *steps, *steps_back(name, str(was))]
+
+
 def other_state(connector: Connector, expected: State) -> State | None:
     """Return the requested state of a connector if it is not ``expected``, otherwise None; from its
     status if unknown.

@@ -17,6 +17,7 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import (
     FenceAttempt,
     Fenced,
+    InitProducerIdResponse,
     Problem,
     after_answer,
     after_describe,
@@ -32,7 +33,6 @@ from connectctl.ops.operations.fencing.snapshot import (
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
 
 FIRST_PAUSE = 0.02
 MAX_PAUSE = 1.0

@@ -65,6 +65,7 @@ from connectctl.ops.operations.fencing.snapshot import (
     FenceAction,
     FenceRequest,
     FenceSelection,
+    FenceTarget,
     Snapshot,
     TaskIdRange,
 )
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads, TransactionCalls
     from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.fencing.snapshot import FenceTarget
     from connectctl.ops.operations.fencing.steps import FenceIds
 
 PAUSE = 0.2

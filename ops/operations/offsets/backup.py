@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from connectctl.ops.connect import offsets_findings
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.operations.connectors.observe import is_glob, matching_names
-from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.effective_offsets import check_names, names_in, topics_of
 from connectctl.ops.operations.offsets.incomplete import check_complete, check_findings
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
+from connectctl.ops.operations.offsets.topic_dump import backup_lines
 from connectctl.ops.operations.offsets.topic_state import (
     OffsetsTopicState,
     by_connector,

@@ -6,15 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.record_changes import decide
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
-    from connectctl.ops.operations.offsets.record_changes import Saved
-    from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.changes import OffsetRequest
+from connectctl.ops.operations.offsets.record_changes import Saved, decide
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.connector import State, at_rest, requested_state, verdict_of
+from connectctl.ops.connect.connector import Owners, State, at_rest, requested_state, verdict_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.operations.cluster.denied_rights import denied
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-from connectctl.ops.operations.connectors.observe import assembled, read_or_not_found
-from connectctl.ops.operations.offsets.changes import CopyOffsets
+from connectctl.ops.operations.connectors.observe import Facts, assembled, read_or_not_found
+from connectctl.ops.operations.offsets.changes import CopyOffsets, OffsetRequest
 from connectctl.ops.operations.offsets.engine import Engine, Local, ReadRequest, View
 from connectctl.ops.operations.offsets.incomplete import check_complete
 
@@ -25,11 +25,9 @@ if TYPE_CHECKING:
         KafkaWrites,
         RightsReads,
     )
-    from connectctl.ops.connect.connector import Owners
     from connectctl.ops.connect.run_presence import Holder
+    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.operations.connectors.observe import Facts
-    from connectctl.ops.operations.offsets.changes import OffsetRequest
     from connectctl.ops.operations.offsets.observe import Sources
 
 SETTLING = 10.0
@@ -189,4 +187,16 @@ def in_use(connector: str, holders: Sequence[Holder]) -> Refused:
         next_step="Stop that run first (SIGTERM), and start it again afterwards: it resumes from "
         "the written offsets.",
         code="in-use",
+    )
+
+
+def change_begun(journal: Journal, run: Run, subject: str, kind: str) -> Mapping[str, Any] | None:
+    """Return the planned step of ``kind`` for ``subject`` if an attempt of the run began it,
+    otherwise None.
+    """
+    begun = {mark.step for mark in run.marks}
+    steps = [step.get("inner", step) for step in journal.plan(run.id)["steps"]]
+    found = (step for number, step in enumerate(steps) if number in begun)
+    return next(
+        (step for step in found if (step["step"], step["subject"]) == (kind, subject)), None
     )

@@ -1,5 +1,5 @@
 """The engines that read offsets topics: this process, or Spark for topics beyond memory, with equal
-results.
+results; and the purposes for which they read a connector's offsets.
 """
 
 from __future__ import annotations
@@ -8,21 +8,70 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.offsets.backup_file import read_backup
-from connectctl.ops.operations.offsets.changes import OffsetRequest
+from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.observe import Sources, observe
-from connectctl.ops.operations.offsets.purpose import Purpose
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot
+from connectctl.ops.operations.offsets.topic_dump import read_backup
 from connectctl.ops.operations.offsets.topic_state import (
     OffsetsTopicState,
     by_connector,
+    last_commits,
     topic_states,
 )
+
+
+@dataclass(frozen=True)
+class AllKeys:
+    """All records of a connector: for a backup, and by default."""
+
+    connector: str
+
+
+@dataclass(frozen=True)
+class DifferingKeys:
+    """The keys with different values in the global and the dedicated topic."""
+
+    connector: str
+
+
+Purpose = AllKeys | DifferingKeys | MergeOffsets | RestoreBackup
+
+
+def is_decided(
+    purpose: Purpose, states: Sequence[OffsetsTopicState]
+) -> TypeGuard[MergeOffsets | RestoreBackup]:
+    """Return whether the changes for ``purpose`` can be decided on a part of the keys at a time."""
+    return isinstance(purpose, RestoreBackup) or (
+        isinstance(purpose, MergeOffsets) and len(states) == len(Side)
+    )
+
+
+def relevant(purpose: Purpose, states: Sequence[OffsetsTopicState], saved: Saved) -> set[bytes]:
+    """Return the keys whose records are needed in addition to the decision for ``purpose``, or
+    instead of it.
+    """
+    keys = {key for state in states for key in state.records}
+    # It counts the offsets in topics that the backup does not include.
+    if isinstance(purpose, RestoreBackup):
+        return {
+            key
+            for state in states
+            if (state.bootstrap, state.topic) not in saved
+            for key in state.records
+        }
+    if isinstance(purpose, AllKeys) or len(states) < len(Side):
+        return keys
+    if isinstance(purpose, DifferingKeys):
+        global_, dedicated = states
+        return {key for key in keys if global_.value(key) != dedicated.value(key)}
+    verdicts = last_commits(states, running=purpose.running)
+    return {key for key, last in verdicts if last.stale or last.in_doubt}
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
-from connectctl.ops.core.finding import with_hint
-from connectctl.ops.operations.offsets.snapshot import INCOMPLETE
+from connectctl.ops.core.finding import Finding, with_hint
+from connectctl.ops.operations.offsets.snapshot import INCOMPLETE, OffsetsSnapshot
 
 if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.offsets.snapshot import OffsetsSnapshot
     from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
 
 

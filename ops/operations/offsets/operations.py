@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.journal import Run
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, restarts_instead
 from connectctl.ops.operations.offsets import sources as clients_of
+from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.planning import Changes, first_to_do, plan_changes
 from connectctl.ops.operations.offsets.prepare import (
     OffsetAccess,
@@ -27,12 +31,6 @@ from connectctl.ops.operations.sink_offsets.planning import GroupChanges, plan_g
 from connectctl.ops.operations.sink_offsets.prepare import observe_groups
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 from connectctl.ops.operations.upgrade.steps import IncludedStep
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.offsets.context import OffsetContext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,12 +14,11 @@ from connectctl.ops.core.errors import NotAuthorized, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.kafka.visibility import grant
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
+from connectctl.ops.operations.connectors.steps import while_stopped
 from connectctl.ops.operations.offsets import changes, rest_api, validity
 from connectctl.ops.operations.offsets.changes import MergeOffsets, OffsetRequest, RestoreBackup
 from connectctl.ops.operations.offsets.ends import ends_of
 from connectctl.ops.operations.offsets.incomplete import check_readable
-from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
 from connectctl.ops.operations.offsets.record_changes import (
     Conflict,
     OffsetChanges,
@@ -31,6 +30,7 @@ from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Backup, Change, Check, Configure, CreateTopic
 from connectctl.ops.operations.offsets.task_producers import FenceTasks, Producers
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
+from connectctl.ops.operations.offsets.validity import obstacles, overruled
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets
 
 if TYPE_CHECKING:
@@ -284,11 +284,6 @@ def _steps(
     ]
     dedicated_topic = dedicated_topics[0] if dedicated_topics else None
     steps: list[Any] = []
-    if running:
-        steps += [
-            SetTargetState(subject.name, "stop", str(subject.state)),
-            Await(subject.name, State.STOPPED),
-        ]
     # The workers' REST endpoint fences, but gets a request only if there are offsets to write.
     if subject.producers.ids and (via == "kafka" or not decision.writes):
         steps.append(FenceTasks(subject.name, subject.producers.ids))
@@ -327,9 +322,7 @@ def _steps(
             state.in_use and state.side is Side.DEDICATED for state in subject.topic_states
         )
         steps.append(Check(subject.name, request.chosen or in_use))
-    if running:
-        steps += steps_back(subject.name, str(subject.state))
-    return steps
+    return while_stopped(subject.name, subject.state if running else None, steps)
 
 
 def _topics_written(decision: OffsetChanges, via: str) -> tuple[str, ...]:

@@ -16,12 +16,15 @@ from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.observe import Facts, connector_listing
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.offsets import changes
-from connectctl.ops.operations.offsets.changes import MergeOffsets, ResetOffsets, RestoreBackup
+from connectctl.ops.operations.offsets.changes import (
+    MergeOffsets,
+    ResetOffsets,
+    RestoreBackup,
+)
 from connectctl.ops.operations.offsets.effective_offsets import check_names
-from connectctl.ops.operations.offsets.engine import Engine, ReadRequest, View
+from connectctl.ops.operations.offsets.engine import AllKeys, Engine, ReadRequest, View
 from connectctl.ops.operations.offsets.incomplete import check_readable
 from connectctl.ops.operations.offsets.planning import ConnectorState, refuse
-from connectctl.ops.operations.offsets.purpose import AllKeys
 from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.steps import Change, read_request

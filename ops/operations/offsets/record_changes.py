@@ -35,8 +35,12 @@ from connectctl.ops.operations.offsets.changes import (
     SetOffsets,
 )
 from connectctl.ops.operations.offsets.ends import later_records
-from connectctl.ops.operations.offsets.last_commits import commits_of, text_of
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of
+from connectctl.ops.operations.offsets.topic_state import (
+    OffsetsTopicState,
+    commits_of,
+    is_of,
+    text_of,
+)
 
 Where = tuple[str | None, str]
 """A topic: the bootstrap servers of its cluster, None for the workers' own cluster, and its

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.offsets_findings import of_empty_group
 from connectctl.ops.connect.worker import Support
@@ -24,9 +24,6 @@ from connectctl.ops.operations.offsets.record_changes import effective_entries
 from connectctl.ops.operations.offsets.snapshot import WorkerFacts
 from connectctl.ops.operations.offsets.target import OffsetTarget
 from connectctl.ops.operations.transactions.sources import coordinators_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
 
 PATIENCE = OPEN_TRANSACTIONS_PATIENCE
 """Seconds to wait for open transactions before a change is refused."""

@@ -9,42 +9,35 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
-from connectctl.ops.core.journal import KEPT
+from connectctl.ops.core.journal import KEPT, Journal
 from connectctl.ops.core.step import OBSERVED, Step
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.offsets import changes, rest_api, validity
-from connectctl.ops.operations.offsets.backup_file import read_backup
 from connectctl.ops.operations.offsets.backup_renewal import renewed
-from connectctl.ops.operations.offsets.begun import change_begun
 from connectctl.ops.operations.offsets.changes import (
     Ends,
     MergeOffsets,
     OffsetRequest,
     RestoreBackup,
 )
+from connectctl.ops.operations.offsets.context import OffsetContext, change_begun
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.ends import later_records, write_ends
-from connectctl.ops.operations.offsets.engine import ReadRequest
-from connectctl.ops.operations.offsets.last_commits import stale
-from connectctl.ops.operations.offsets.obstacles import obstacles, overruled
-from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys
+from connectctl.ops.operations.offsets.engine import AllKeys, DifferingKeys, ReadRequest, View
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, RecordChange, digest
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 from connectctl.ops.operations.offsets.task_producers import reinitialized_id
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal
-    from connectctl.ops.operations.offsets.context import OffsetContext
-    from connectctl.ops.operations.offsets.engine import View
+from connectctl.ops.operations.offsets.topic_dump import read_backup
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, stale
+from connectctl.ops.operations.offsets.validity import obstacles, overruled
 
 ATTEMPTS = 3
 """Attempts to write a transaction that turns out not to be committed."""

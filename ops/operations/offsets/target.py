@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.changes import OffsetRequest
+    from connectctl.ops.operations.offsets.engine import Purpose
     from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.offsets.purpose import Purpose
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
-"""Reads a saved topic instead of a broker; for its format see ``dump_lines``."""
+"""Reads a saved topic, or a backup of source offsets, instead of a broker; for the format of both see
+``dump_lines``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import count, islice
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect import config_topic
 from connectctl.ops.connect.offset_store import Store, separate_store
@@ -14,10 +16,13 @@ from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.partitioner import java_partition, murmur2
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
-from connectctl.ops.operations.offsets.dump_lines import blocks_of, name_of, read_records
+from connectctl.ops.operations.offsets.dump_lines import blocks_of, lines_of, name_of, read_records
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
-from connectctl.ops.operations.offsets.topic_state import CONNECTS_DEFAULT
+from connectctl.ops.operations.offsets.topic_state import CONNECTS_DEFAULT, OffsetsTopicState
+
+if TYPE_CHECKING:
+    from connectctl.ops.operations.offsets.record_changes import Saved
 
 
 def read_dump(
@@ -152,3 +157,18 @@ def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:
 def _placed(record: ConsumerRecord, partitions: int) -> ConsumerRecord:
     home = java_partition(record.key or b"", partitions)
     return ConsumerRecord(record.key, record.value, home, record.offset, record.timestamp)
+
+
+def backup_lines(states: Sequence[OffsetsTopicState]) -> Iterator[str]:
+    """Yield the records of ``states`` as lines of a backup."""
+    for state in states:
+        yield from lines_of(chain(*state.records.values()), state.topic, state.bootstrap)
+
+
+def read_backup(path: Path, connector: str | None = None) -> Saved:
+    """Return the records of a backup by topic, of one ``connector`` or of all; ``-`` is standard
+    input.
+
+    Topics without records of the connector are included. Raises ``BadInput``.
+    """
+    return read_dump(blocks_of(path), name_of(path), by_cluster=True, connector=connector)

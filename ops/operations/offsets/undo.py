@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.core.journal import Journal, Run
 from connectctl.ops.operations.offsets.changes import Ends, MergeOffsets, RestoreBackup, from_data
 from connectctl.ops.operations.offsets.ends import read_ends
 from connectctl.ops.operations.offsets.steps import Backup, Change, Configure, backup_file
 from connectctl.ops.operations.sink_offsets.changes import GroupTarget, undoing
 from connectctl.ops.operations.sink_offsets.steps import BackupGroup, ChangeGroupOffsets
 from connectctl.ops.operations.sink_offsets.steps import backup_file as group_backup_file
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal, Run
 
 
 @dataclass(frozen=True)

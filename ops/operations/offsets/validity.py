@@ -1,32 +1,38 @@
-"""Validates the source offsets that a change would write, with ``offset_rules``. Pure.
+"""Reasons against the source offsets that a change would write: for its plan, and for its execution.
+Pure.
 
-A merge, a reset and the undo of a run are not validated: they write the connector's own values, or
-delete. ``SetOffsets``, ``CopyOffsets`` and the ``RestoreBackup`` of a file may have values of
-another connector; these have ``force``.
+Offsets of another origin are validated with ``offset_rules``. A merge, a reset and the undo of a run
+are not: they write the connector's own values, or delete. ``SetOffsets``, ``CopyOffsets`` and the
+``RestoreBackup`` of a file may have values of another connector; these have ``force``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_patterns import OffsetPatterns
 from connectctl.ops.connect.offset_rules import OffsetValidator, validator_of
 from connectctl.ops.connect.offset_shapes import Pair
 from connectctl.ops.connect.partition_fields import Config
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.source_offsets import read_offset
-from connectctl.ops.core.finding import some_of
+from connectctl.ops.core.errors import Refused
+from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
+    MergeOffsets,
     OffsetRequest,
     RestoreBackup,
     SetOffsets,
 )
-from connectctl.ops.operations.offsets.record_changes import RecordChange
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState
+from connectctl.ops.operations.offsets.record_changes import Conflict, OffsetChanges, RecordChange
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, commits_of, stale
 
 NAMED = 3
 """Offsets that a message names; the others are counted."""
@@ -135,3 +141,62 @@ def _stored(
         if isinstance(parsed, SourceKey) and not parsed.nested and offset is not None:
             learned.add(key, value)
             yield parsed.partition, offset
+
+
+def obstacles(
+    request: OffsetRequest, states: Sequence[OffsetsTopicState], decision: OffsetChanges
+) -> list[str]:
+    """Return the reasons against ``decision`` on ``request``, with the number of source
+    partitions.
+    """
+    found = list(decision.refusals)
+    running = None if not isinstance(request, MergeOffsets) or request.chosen else request.running
+    if running is not None and (older := stale(states, running=running, in_doubt=True)):
+        found.append(f"{older} Select the correct offsets with --policy")
+    if isinstance(request, RestoreBackup) and decision.moved and not request.keeps:
+        found.append(
+            f"{counted(decision.moved, 'source partition')} of {request.connector} moved since "
+            f"the run {request.run}: its records would be written again. To set them back all the "
+            f"same: connectctl offsets restore {request.connector} -f FILE --stop, with the "
+            f"backup that connectctl runs show {request.run} names"
+        )
+    return found
+
+
+def overruled(states: Sequence[OffsetsTopicState], conflicts: Sequence[Conflict]) -> str:
+    """Return the number and a digest of the source partitions for which a policy overrules the
+    commits of tasks.
+    """
+    side = commits_of(states, running=False).to
+    keys = sorted(
+        c.key
+        for c in conflicts
+        if c.taken != ((c.global_ if side is Side.GLOBAL else c.dedicated) or "deleted")
+    )
+    return f"{len(keys)}:{hashlib.sha256(repr(keys).encode(errors='backslashreplace')).hexdigest()[:16]}"
+
+
+def refuse_invalid_offsets(
+    name: str,
+    config: Config,
+    entries: Iterable[tuple[str, str]],
+    stored: Iterable[Pair] = (),
+    *,
+    force: bool,
+) -> None:
+    """Raise ``Refused`` if the connector ``name`` with ``config`` would refuse one of ``entries``;
+    ``stored`` are its current offsets.
+
+    Workers validate the offsets of a sink.
+    """
+    validator = validator_of(config, stored)
+    pairs = [(read_json(partition), read_json(offset)) for partition, offset in entries]
+    if force or any("kafka_topic" in (partition or {}) for partition, _ in pairs):
+        return
+    if found := [problem for pair in pairs if (problem := validator.problem(*pair))]:
+        raise Refused(
+            f"{name} would refuse its offsets; nothing was changed",
+            why=some_of(found, NAMED, separator="; "),
+            next_step="Correct the offsets; --force sets them nevertheless.",
+            code="invalid-offset",
+        )

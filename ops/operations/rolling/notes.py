@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.step import from_data, to_data
 
 if TYPE_CHECKING:
     from connectctl.ops.core.journal import Journal
 
 
 @dataclass
-class RunNotes(ABC):
+class RunNotes:
     """The notes of one run. Each subclass sets ``FILE``, its file name in the run's journal
     directory.
     """
 
     FILE: ClassVar[str]
-
-    def to_data(self) -> dict[str, Any]:
-        """Return the notes as JSON values."""
-        return asdict(self)
-
-    @classmethod
-    @abstractmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of ``to_data``."""
 
     @classmethod
     def load(cls, journal: Journal, run: str) -> Self:
@@ -38,7 +28,10 @@ class RunNotes(ABC):
             return cls()
         data = journal.read_json(run, cls.FILE)
         try:
-            return cls.from_data(data)
+            if data.keys() != {each.name for each in fields(cls)}:
+                raise ValueError("it has other members than notes have")
+            found: Self = from_data(cls, data, {})
+            return found
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise BadInput(
                 f"The notes {journal.path(run, cls.FILE)} cannot be read", why=str(e)
@@ -46,4 +39,4 @@ class RunNotes(ABC):
 
     def save(self, journal: Journal, run: str) -> None:
         """Write the notes of a run to disk before returning."""
-        journal.write(run, self.FILE, json.dumps(self.to_data()).encode())
+        journal.write(run, self.FILE, json.dumps(to_data(self)).encode())

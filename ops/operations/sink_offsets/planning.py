@@ -11,7 +11,7 @@ from connectctl.ops.connect.release import CHANGES_OFFSETS, release_of
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.operations.connectors.steps import Await, SetTargetState, steps_back
+from connectctl.ops.operations.connectors.steps import while_stopped
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
     GroupChange,
@@ -210,22 +210,19 @@ def _steps(
     undoes: str | None,
 ) -> list[Any]:
     name, group = state.offsets.name, state.offsets.group.id
-    running = not state.at_rest
-    steps: list[Any] = []
-    if running:
-        steps += [SetTargetState(name, "stop", str(state.state)), Await(name, State.STOPPED)]
-    steps.append(BackupGroup(name, group))
-    summary = _summary(operation, state, writes, via, undoes)
-    agreed = None if running else confirmed(writes)
-    was = str(state.state) if running else None
-    steps.append(
-        ChangeGroupOffsets(
-            name, group, change, summary, agreed, via, state.offsets.connector, undoes, was
-        )
+    was = None if state.at_rest else state.state
+    change_step = ChangeGroupOffsets(
+        name,
+        group,
+        change,
+        _summary(operation, state, writes, via, undoes),
+        confirmed(writes) if was is None else None,
+        via,
+        state.offsets.connector,
+        undoes,
+        None if was is None else str(was),
     )
-    if running:
-        steps += steps_back(name, str(state.state))
-    return steps
+    return while_stopped(name, was, [BackupGroup(name, group), change_step])
 
 
 def _summary(

@@ -1,23 +1,31 @@
-"""The steps of a change of a group's offsets: back up, change."""
+"""The steps of a change of a group's offsets: back up, change; and the line of a group in a backup.
+
+A file of ``offsets backup`` has one line per group, in addition to the records of source offsets.
+
+::
+
+{"connector": "archive", "group": "connect-archive", "offsets": [{"partition": {…}, "offset": {…}}]}
+
+``offsets`` are in the format of KIP-875. Such a line has ``group``, and no key of a record.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.core.step import Step, from_data
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.context import POLL
-from connectctl.ops.operations.offsets.begun import change_begun
-from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext
+from connectctl.ops.operations.offsets.context import SETTLING, OffsetContext, change_begun
 from connectctl.ops.operations.sink_offsets.changes import (
     MOST_MEMBERS,
     Committed,
@@ -32,6 +40,11 @@ from connectctl.ops.operations.sink_offsets.changes import (
     offset_json,
     partition_json,
 )
+from connectctl.ops.operations.sink_offsets.observe import group_of
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.protocols import GroupOffsetWrites
+    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 
 @dataclass(frozen=True)
@@ -53,8 +66,8 @@ class BackupGroup(Step["OffsetContext"]):
         path = journal.path(run.id, backup_file(context.step))
         if change is not None and path.exists():
             committed = self._renewed(path, committed, from_data(GroupChange, change["change"], {}))
-        data = {"connector": self.subject, "group": self.group, "offsets": entries_json(committed)}
-        path = journal.write(run.id, backup_file(context.step), json.dumps(data).encode())
+        line = group_line(self.subject, self.group, committed)
+        path = journal.write(run.id, backup_file(context.step), line.encode())
         return f"{counted(len(committed), 'offset')} in {path}"
 
     @staticmethod
@@ -198,4 +211,55 @@ def with_members(group: str, members: tuple[str, ...]) -> Refused:
         why=some_of(members, MOST_MEMBERS),
         next_step="Stop its members, and try again.",
         code="in-use",
+    )
+
+
+def group_line(connector: str, group: str, committed: Mapping[TopicPartition, int]) -> str:
+    data = {"connector": connector, "group": group, "offsets": entries_json(committed)}
+    return json.dumps(data, ensure_ascii=False)
+
+
+def group_lines(
+    groups: Callable[[], GroupOffsetWrites],
+    sinks: Sequence[ConfiguredConnector],
+    failed: Callable[[ConnectctlError], None],
+) -> Iterator[str]:
+    """Yield the groups of ``sinks`` as lines of a backup; ``failed`` is called with the error of a
+    group.
+    """
+    by_group: dict[str, list[str]] = {}
+    for sink in sinks:
+        try:
+            by_group.setdefault(group_of(sink), []).append(sink.name)
+        except BadInput as e:
+            failed(e)
+    for group, found in (groups().committed_of(list(by_group)) if by_group else {}).items():
+        if isinstance(found, ConnectctlError):
+            failed(found)
+            continue
+        yield from (group_line(name, group, found) for name in by_group[group])
+
+
+def is_group(data: Any) -> bool:
+    """Return whether ``data`` is a line of ``group_line``, and not a record."""
+    return (
+        isinstance(data, dict) and "group" in data and "key" not in data and "keyBase64" not in data
+    )
+
+
+def saved_offsets(lines: Iterable[str], connector: str, source: str) -> list[dict[str, Any]]:
+    """Return the offsets of ``connector`` in a backup. Raises ``BadInput`` if it has no line of the
+    connector.
+    """
+    for line in lines:
+        data: Any = read_json(line) if '"group"' in line else None
+        if (
+            is_group(data)
+            and data.get("connector") == connector
+            and isinstance(data.get("offsets"), list)
+        ):
+            return list(data["offsets"])
+    raise BadInput(
+        f"{source} has no committed offsets of {connector}",
+        next_step=f"Save them: connectctl offsets backup {connector}.",
     )

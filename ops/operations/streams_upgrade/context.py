@@ -1,12 +1,15 @@
-"""The context of the steps that change a Kafka Streams application: reader, notes and gates."""
+"""The context of the steps that change a Kafka Streams application: reader, gates, and the notes by
+which a killed run is resumed or rolled back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.streams_upgrade import observe
 from connectctl.ops.operations.streams_upgrade.gates import (
@@ -15,13 +18,38 @@ from connectctl.ops.operations.streams_upgrade.gates import (
     ApplicationHealth,
     evaluate,
 )
-from connectctl.ops.operations.streams_upgrade.run_state import ApplicationNotes
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
-    from connectctl.ops.operations.streams_upgrade.run_state import InstanceProgress
     from connectctl.ops.operations.upgrade.context import UpgradeContext
+
+CHANGED, RESTARTED, BACK = "changed", "restarted", "back"
+
+
+@dataclass(frozen=True)
+class InstanceProgress:
+    """The progress of an instance in a roll. ``before`` are the group members just before its
+    restart.
+    """
+
+    state: str
+    before: tuple[str, ...] = ()
+
+
+@dataclass
+class ApplicationNotes(RunNotes):
+    """The notes of one run, by roll and instance (``2:app-1:7001``). ``was``: each instance's
+    property before the change.
+    """
+
+    FILE: ClassVar[str] = "application.json"
+    entries: dict[str, InstanceProgress] = field(default_factory=dict)
+    was: dict[str, str | None] = field(default_factory=dict)
+
+    def of(self, roll: int, instance: str) -> InstanceProgress | None:
+        """The progress of an instance, None before its first step."""
+        return self.entries.get(f"{roll}:{instance}")
 
 
 @dataclass

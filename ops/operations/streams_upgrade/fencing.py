@@ -17,14 +17,16 @@ from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.streams_upgrade.context import application_context
+from connectctl.ops.operations.streams_upgrade.context import (
+    ApplicationContext,
+    application_context,
+)
 from connectctl.ops.operations.streams_upgrade.observe import transactional_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from connectctl.ops.kafka.consumer_group import ClientGroup
-    from connectctl.ops.operations.streams_upgrade.context import ApplicationContext
     from connectctl.ops.operations.streams_upgrade.snapshot import TransactionalId
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 

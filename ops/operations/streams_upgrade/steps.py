@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.step import Step
-from connectctl.ops.kafka.consumer_group import first_release_of, release_of
+from connectctl.ops.kafka.consumer_group import (
+    ClientGroup,
+    GroupMember,
+    first_release_of,
+    release_of,
+)
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import PROPERTY
-from connectctl.ops.operations.streams_upgrade.context import application_context
-from connectctl.ops.operations.streams_upgrade.run_state import (
+from connectctl.ops.operations.streams_upgrade.context import (
     BACK,
     CHANGED,
     RESTARTED,
     InstanceProgress,
+    application_context,
 )
 
 if TYPE_CHECKING:
-    from connectctl.ops.kafka.consumer_group import ClientGroup, GroupMember
     from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 

@@ -22,6 +22,7 @@ from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.kafka.visibility import (
     Complete,
     Gap,
+    Observation,
     Reason,
     describe_id,
     gap_findings,
@@ -41,7 +42,6 @@ from connectctl.ops.operations.transactions.outcome_lookup import decisions
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
-    from connectctl.ops.kafka.visibility import Observation
 
 Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""

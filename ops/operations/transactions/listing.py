@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +13,75 @@ from connectctl.ops.connect.transactional_ids import (
     TransactionalIdIndex,
     ambiguities,
 )
-from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import STATES, Transaction
-from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, whole
+from connectctl.ops.kafka.visibility import (
+    Gap,
+    Observation,
+    Reason,
+    describe_topic,
+    gap_findings,
+    whole,
+)
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
-from connectctl.ops.operations.transactions.pending import PendingOffsets, pending_offsets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
     from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.visibility import Observation
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@dataclass(frozen=True)
+class PendingOffsets:
+    """The ``partitions`` of which offsets of ``group`` are pending."""
+
+    group: str
+    partitions: tuple[TopicPartition, ...]
+
+    def __str__(self) -> str:
+        return f"{self.group}: {', '.join(map(str, self.partitions))}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for scripts."""
+        partitions = [{"topic": topic, "partition": number} for topic, number in self.partitions]
+        return {"groupId": self.group, "topicPartitions": partitions}
+
+
+def pending_offsets(
+    calls: TransactionCalls, groups: GroupOffsetWrites, transactions: Iterable[Transaction]
+) -> dict[str, tuple[PendingOffsets, ...]]:
+    """Return the pending offsets by the transactional id that holds them, or that may hold them
+    where several open transactions have the group's partition of ``__consumer_offsets``. Of groups
+    that have committed nothing before, and that this principal may not describe, nothing is seen.
+    """
+    holders: dict[int, list[str]] = {}
+    for each in transactions:
+        for place in each.partitions if each.is_open else ():
+            if place.topic == OFFSETS_TOPIC:
+                holders.setdefault(place.partition, []).append(each.id)
+    found: dict[str, tuple[PendingOffsets, ...]] = {}
+    if not holders:
+        return found
+    with suppress(ConnectctlError):
+        count = len(calls.places([OFFSETS_TOPIC]))
+        for group in sorted(groups.names()) if count else ():
+            ids = holders.get(coordinator_partition(group, count), [])
+            if ids and (places := _pending(groups, group)):
+                found |= {id_: (*found.get(id_, ()), PendingOffsets(group, places)) for id_ in ids}
+    return found
+
+
+def _pending(groups: GroupOffsetWrites, group: str) -> tuple[TopicPartition, ...]:
+    try:
+        return tuple(sorted(groups.pending(group, groups.committed(group))))
+    except NotAuthorized:
+        return ()
 
 
 @dataclass(frozen=True)

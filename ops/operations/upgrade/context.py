@@ -19,7 +19,7 @@ from connectctl.ops.operations.fencing.observe import observe_leader_id
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade import observe, run_state
 from connectctl.ops.operations.upgrade.gates import HealthCriteria, HealthSnapshot
-from connectctl.ops.operations.upgrade.snapshot import Baseline
+from connectctl.ops.operations.upgrade.snapshot import Baseline, RollingWorker
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import WorkerDriver
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from connectctl.ops.operations.streams_upgrade.observe import ApplicationReader
     from connectctl.ops.operations.upgrade.observe import ClusterReader
     from connectctl.ops.operations.upgrade.run_state import UpgradeNotes, WorkerProgress
-    from connectctl.ops.operations.upgrade.snapshot import RollingWorker
 
 BY_HAND = 3600.0
 """Seconds to restart a worker by hand before the run stops; it can be resumed."""

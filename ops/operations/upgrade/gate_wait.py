@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import path_of
-from connectctl.ops.connect.health import unhealthy_workers
+from connectctl.ops.connect.health import UnhealthyComponent, unhealthy_workers
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.operations.rolling.waiting import Missing, wait_for
 from connectctl.ops.operations.upgrade.context import UpgradeContext
-from connectctl.ops.operations.upgrade.gates import GateState, evaluate
+from connectctl.ops.operations.upgrade.gates import GateState, HealthSnapshot, evaluate
 from connectctl.ops.operations.upgrade.observe import MAX_DELAY, leader_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.health import UnhealthyComponent
-    from connectctl.ops.operations.upgrade.gates import HealthSnapshot
 
 LONGEST_SETTLE = 5.0
 """Seconds without any change after which a group counts as settled, whatever its rebalance delay

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import (
+    ConfiguredValue,
+    ConnectCalls,
+    KafkaReads,
+    TransactionCalls,
+    WorkerDriver,
+)
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector, owners_of
 from connectctl.ops.connect.health import answer_problem, unhealthy_components
 from connectctl.ops.connect.internal_topics import address
@@ -37,16 +44,6 @@ from connectctl.ops.operations.upgrade.mode import (
     mode_of,
 )
 from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import (
-        ConfiguredValue,
-        ConnectCalls,
-        KafkaReads,
-        TransactionCalls,
-        WorkerDriver,
-    )
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 MAX_DELAY = "scheduled.rebalance.max.delay.ms"
 

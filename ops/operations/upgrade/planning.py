@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.core.errors import NotAuthorized, Refused
-from connectctl.ops.core.finding import Severity
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.plan import Noop
 from connectctl.ops.kafka.group_state import has_members, is_settled
 from connectctl.ops.kafka.visibility import grant
@@ -20,6 +20,7 @@ from connectctl.ops.operations.rolling.planned_steps import PlannedSteps
 from connectctl.ops.operations.upgrade import plan_caveats
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.restart_order import Group, restart_order
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 from connectctl.ops.operations.upgrade.steps import (
     ChangeProperty,
     CheckModes,
@@ -32,10 +33,6 @@ from connectctl.ops.operations.upgrade.steps import (
     RestartWorker,
     mode_label,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot, RollingWorker
 
 DISABLED, PREPARING, ENABLED, OLD = (
     SourceSupport.DISABLED,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.step import from_data
 from connectctl.ops.operations.upgrade.context import GateSettings
 from connectctl.ops.operations.upgrade.snapshot import Baseline
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.plan import Plan
 
 T = TypeVar("T")
 

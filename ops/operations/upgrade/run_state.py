@@ -7,17 +7,17 @@ counts as changed only when a new process of it has joined the group since.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.upgrade.mode import JournalRecord, SourceSupport
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal, Run
+from connectctl.ops.operations.upgrade.observe import ClusterReader, members_of, with_modes
 
 OPERATION = "upgrade"
 CHANGED, RESTARTING, RESTARTED, JOINED = "changed", "restarting", "restarted", "joined"
@@ -63,19 +63,6 @@ class UpgradeNotes(RunNotes):
     workers: dict[str, WorkerProgress] = field(default_factory=dict)
     recovered: list[str] = field(default_factory=list)
     leader: tuple[str | None, tuple[int, int] | None] | None = None
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> UpgradeNotes:
-        """The inverse of ``to_data``."""
-        leader = data["leader"]
-        return cls(
-            turns={turn: tuple(workers) for turn, workers in data["turns"].items()},
-            workers={worker: WorkerProgress(**entry) for worker, entry in data["workers"].items()},
-            recovered=list(data["recovered"]),
-            leader=None
-            if leader is None
-            else (leader[0], None if leader[1] is None else (leader[1][0], leader[1][1])),
-        )
 
 
 def runs_here(journal: Journal, cluster_id: str, group_id: str) -> list[Run]:
@@ -125,3 +112,35 @@ def _journal_record(run: str, entry: WorkerProgress, member: str | None) -> Jour
     restarted = entry.state == JOINED or entry.restarted(member)
     same = entry.state == JOINED and member is not None and member == entry.member
     return JournalRecord(SourceSupport(entry.value), run, restarted, same, entry.leads)
+
+
+@dataclass(frozen=True)
+class RollState:
+    """The unfinished run of a rolling change, if any, and the known modes of the workers, by
+    address.
+    """
+
+    unfinished: str | None = None
+    purpose: str = ""
+    modes: Mapping[str, str] = field(default_factory=dict)
+
+
+def roll_state(
+    reader: ClusterReader, journal: Journal | None, group: ConnectGroup, answers: Sequence[Worker]
+) -> RollState:
+    """Return the unfinished run in ``journal``, None without one, and the modes of the workers that
+    gave ``answers``.
+    """
+    where = reader.kafka.cluster_id(), group.id
+    open_ = unfinished(journal, *where) if journal else []
+    records = journal_records(journal, *where, members_of(group)) if journal else {}
+    answering = [answer for answer in answers if answer.url and answer.problem is None]
+    workers = with_modes(reader, group, answering, records)
+    modes = {
+        worker.address: str(worker.value)
+        for worker in workers
+        if worker.value is not SourceSupport.UNKNOWN
+    }
+    return RollState(
+        open_[0].id if open_ else None, ", ".join(open_[0].subjects) if open_ else "", modes
+    )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import CONTRADICTED, Refused
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.saved_plan import check_same_cluster
+from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.streams_eos import model_of_value
 from connectctl.ops.operations.connectors.steps import SetTargetState, steps_back
-from connectctl.ops.operations.offsets.planning import first_to_do
+from connectctl.ops.operations.offsets.planning import ConnectorState, first_to_do
 from connectctl.ops.operations.streams_upgrade.planning import ApplicationRequest
 from connectctl.ops.operations.streams_upgrade.steps import ApplicationGate, InstanceStep
 from connectctl.ops.operations.tasks_max.remedies import Reconfigure
@@ -20,6 +22,7 @@ from connectctl.ops.operations.upgrade import run_state
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.planning import RollRequest
 from connectctl.ops.operations.upgrade.request import conditions_in
+from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 from connectctl.ops.operations.upgrade.steps import (
     CheckModes,
     FirstGate,
@@ -29,13 +32,6 @@ from connectctl.ops.operations.upgrade.steps import (
     WorkerStep,
     with_taken_workers,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Journal, Run
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.offsets.planning import ConnectorState
-    from connectctl.ops.operations.upgrade.snapshot import RollingSnapshot
 
 RESUME = "connectctl upgrade resume"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.health import (
     Part,
@@ -15,11 +14,8 @@ from connectctl.ops.connect.health import (
 )
 from connectctl.ops.connect.worker import Support
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.upgrade.mode import SourceSupport
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.operations.upgrade.mode import WorkerMode
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.operations.upgrade.mode import SourceSupport, WorkerMode
 
 
 @dataclass(frozen=True)

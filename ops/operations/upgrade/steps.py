@@ -10,17 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.operations.offsets.context import OffsetContext
+from connectctl.ops.operations.upgrade.context import UpgradeContext
 from connectctl.ops.operations.upgrade.gate_wait import wait
 from connectctl.ops.operations.upgrade.mode import PROPERTY, SourceSupport
-from connectctl.ops.operations.upgrade.mode_check import check_modes, check_rejoined
 from connectctl.ops.operations.upgrade.observe import leader_of
-from connectctl.ops.operations.upgrade.rejoin import wait_for, wait_for_start
+from connectctl.ops.operations.upgrade.rejoin import (
+    check_modes,
+    check_rejoined,
+    wait_for,
+    wait_for_start,
+)
 from connectctl.ops.operations.upgrade.restart_order import next_workers
 from connectctl.ops.operations.upgrade.run_state import (
     CHANGED,
@@ -29,10 +35,6 @@ from connectctl.ops.operations.upgrade.run_state import (
     RESTARTING,
     WorkerProgress,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.operations.upgrade.context import UpgradeContext
 
 
 def mode_label(value: str) -> str:

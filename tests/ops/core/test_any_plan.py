@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from connectctl.cli.plan_file import read_plan
+from connectctl.cli.flow import read_plan
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.operations.connectors.republish import AwaitPublished
+from connectctl.ops.operations.connectors.cure import AwaitPublished
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.operations.sink_offsets.changes import GroupChange, restoring
 from connectctl.ops.operations.sink_offsets.steps import ChangeGroupOffsets

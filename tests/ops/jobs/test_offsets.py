@@ -14,20 +14,19 @@ import pytest
 from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_store import Kind, Store
-from connectctl.ops.jobs import offsets, offsets_backup
+from connectctl.ops.jobs import offsets, offsets_engine
 from connectctl.ops.jobs.offsets import ROWS, Found, Looked, Source, source_of
 from connectctl.ops.jobs.offsets_engine import whole
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
-from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.changes import MergeOffsets, MergePolicy, RestoreBackup
 from connectctl.ops.operations.offsets.diff import differences, live_values
 from connectctl.ops.operations.offsets.effective_offsets import assemble
-from connectctl.ops.operations.offsets.last_commits import stale
-from connectctl.ops.operations.offsets.purpose import AllKeys, DifferingKeys, Purpose
+from connectctl.ops.operations.offsets.engine import AllKeys, DifferingKeys, Purpose
 from connectctl.ops.operations.offsets.record_changes import OffsetChanges, Saved, decide
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, OffsetsSnapshot, ReadTopic
-from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, topic_state
+from connectctl.ops.operations.offsets.topic_dump import backup_lines
+from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, stale, topic_state
 from depth import deep
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -292,7 +291,7 @@ def test_a_backup_has_the_same_lines_and_reads_as_what_it_saved(
     assert sorted(lines) == sorted(backup_lines(expected))
     path = tmp_path_factory.mktemp("backup") / "backup.jsonl"
     path.write_text("".join(f"{line}\n" for line in lines))
-    frame = offsets_backup.read(spark, path, "c", 2)
+    frame = offsets_engine.read_saved(spark, path, "c", 2)
     rows = [
         (source_of(row.source), each) for row in frame.collect() for each in marshal.loads(row.rows)
     ]
@@ -327,7 +326,7 @@ def test_a_line_of_a_backup_that_is_none_is_shown(spark: SparkSession, tmp_path:
     path = tmp_path / "backup.jsonl"
     path.write_text('{"topic":"t","offset":1,"key":"k"}\n{"topic": 5\n')
     with pytest.raises(PythonException, match=r"backup\.jsonl, line 2: this is not a record"):
-        offsets_backup.read(spark, path, "c", 2).collect()
+        offsets_engine.read_saved(spark, path, "c", 2).collect()
 
 
 def test_a_backup_without_offsets_is_not_shared_out_among_tasks(
@@ -336,7 +335,7 @@ def test_a_backup_without_offsets_is_not_shared_out_among_tasks(
     path = tmp_path / "backup.jsonl"
     path.write_text('{"topic":"t","key":"k"}\n')
     with pytest.raises(PythonException, match="it has no offset, which --engine spark needs"):
-        offsets_backup.read(spark, path, "c", 2).collect()
+        offsets_engine.read_saved(spark, path, "c", 2).collect()
 
 
 def test_values_of_any_size_are_given_in_small_parts() -> None:

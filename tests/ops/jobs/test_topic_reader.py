@@ -9,7 +9,7 @@ from typing import Any
 from connectctl.ops.clients.librdkafka.read import TopicReading
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, parse_key
 from connectctl.ops.jobs.offsets import Source
-from connectctl.ops.jobs.topic_reader import WantedKeys, split
+from connectctl.ops.jobs.topic_layout import WantedKeys, split
 from hypothesis import given
 from hypothesis import strategies as st
 

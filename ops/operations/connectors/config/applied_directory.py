@@ -23,13 +23,13 @@ from connectctl.ops.operations.connectors.config.directory import (
 from connectctl.ops.operations.connectors.config.history import (
     ConfigOrigin,
     ConfigVersion,
+    config_records,
     origins,
     topic_versions,
 )
 from connectctl.ops.operations.connectors.config.plan import Desired, Planner
 from connectctl.ops.operations.connectors.config.steps import ChangeConnector, DeleteConnector
 from connectctl.ops.operations.connectors.config.values import Config, stored_config
-from connectctl.ops.operations.connectors.config.versions import config_records
 from connectctl.ops.operations.connectors.remaining_resources import remaining_resources
 from connectctl.ops.operations.connectors.steps import ConnectorStep
 

@@ -16,7 +16,11 @@ from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop
 from connectctl.ops.core.step import Step
 from connectctl.ops.core.times import iso_utc
-from connectctl.ops.operations.connectors.config.history import CLOCKS_MS, ConfigVersion
+from connectctl.ops.operations.connectors.config.history import (
+    CLOCKS_MS,
+    ConfigOrigin,
+    ConfigVersion,
+)
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
     CreateConnector,
@@ -32,7 +36,6 @@ from connectctl.ops.operations.connectors.config.values import (
 from connectctl.ops.operations.connectors.drift import ANOTHER_CLIENT, Drift, Newer
 
 if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.config.history import ConfigOrigin
     from connectctl.ops.operations.connectors.context import StepContext
     from connectctl.ops.operations.connectors.steps import ConnectorStep
 

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.connector_file import FORMS, Given, parse
 from connectctl.ops.config.masking import MASK, remember
 from connectctl.ops.connector_config.evaluation import ConfigOutcome
@@ -22,9 +23,6 @@ from connectctl.ops.operations.connectors.config.steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config.values import Config, changed, digest, read_config
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 Reveal = Callable[[str, Any], Any]

@@ -1,5 +1,5 @@
-"""Former configurations of a connector, from the config topic and the journal, with their times and
-files.
+"""Former configurations of a connector, read from the config topic and the journal, with their times
+and files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import config_topic
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
     CreateConnector,
@@ -30,6 +31,7 @@ from connectctl.ops.operations.connectors.config.values import (
 if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
     from connectctl.ops.kafka.records import ConsumerRecord
+    from connectctl.ops.operations.connectors.access import ClusterAccess
 
 STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 MOST_NAMED = 8
@@ -271,3 +273,53 @@ def _done(journal: Journal, run: Run) -> Iterator[tuple[Mapping[str, Any], int]]
         )
         if mark is not None and run.did(number):
             yield step, int(datetime.fromisoformat(mark.at).timestamp() * 1000)
+
+
+def versions_of(
+    cluster: ClusterAccess, name: str, kinds: Mapping[str, type[Any]]
+) -> tuple[list[ConfigVersion], str | None]:
+    """Return the versions of ``name``, and why the config topic was not read, None if it was.
+
+    ``kinds`` are the steps of the journal's plans. Raises ``BadInput`` for a connector without any
+    version.
+    """
+    unseen: ConnectctlError | None = None
+    topic: list[ConfigVersion] = []
+    try:
+        topic = topic_versions(config_records(cluster), name)
+    except ConnectctlError as e:
+        unseen = e
+    journal = cluster.clients.journal(read_only=True)
+    found = merged(
+        topic, journal_versions(journal, name, cluster.cluster_id(), cluster.group_id, kinds)
+    )
+    if not found and unseen is not None:
+        raise unseen
+    if not found:
+        raise BadInput(
+            f"No configuration of {name} is known",
+            why="neither the config topic nor the journal of this machine has one",
+            next_step="See connectctl connectors list.",
+            code="unknown-connector",
+        )
+    return found, unseen.what if unseen is not None else None
+
+
+def config_records(cluster: ClusterAccess) -> list[ConsumerRecord]:
+    """Return all committed records of the config topic. Raises ``ConnectctlError`` if it is not
+    read to its end.
+    """
+    if cluster.kafka is None or cluster.group is None:
+        raise BadInput(
+            "The config topic was not read: the brokers are not given",
+            next_step="Add --bootstrap-servers.",
+        )
+    topic = str(
+        find_internal_topics(
+            cluster.kafka, cluster.group, cluster.clients.named_topics, needed=("config",)
+        ).config
+    )
+    image = cluster.kafka.image([topic], patience=cluster.clients.timeout, superseded=True)[topic]
+    if image.held_back:
+        raise TimedOut(f"{topic} was not read to its end", why="a transaction is open on it")
+    return [*image.superseded, *image.latest]

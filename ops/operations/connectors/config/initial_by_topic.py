@@ -5,8 +5,8 @@ connector is created.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import addresses_masked
 from connectctl.ops.connect.offset_store import TOPIC
@@ -19,9 +19,6 @@ from connectctl.ops.operations.offsets.changes import SetOffsets
 from connectctl.ops.operations.offsets.planning import plan_changes
 from connectctl.ops.operations.offsets.sources import observe_connectors
 from connectctl.ops.operations.offsets.target import OffsetTarget
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
 
 
 def by_topic(cluster: ConnectorAccess, entries: Entries) -> bool:

@@ -26,9 +26,9 @@ from connectctl.ops.operations.connectors.config.steps import (
 )
 from connectctl.ops.operations.connectors.config.values import read_config
 from connectctl.ops.operations.connectors.context import StepContext
-from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
 from connectctl.ops.operations.connectors.steps import Await, ConnectorStep, SetTargetState
 from connectctl.ops.operations.offsets.input_file import read_entries
+from connectctl.ops.operations.offsets.validity import refuse_invalid_offsets
 
 if TYPE_CHECKING:
     from pathlib import Path

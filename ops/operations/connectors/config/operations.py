@@ -6,12 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connector_config.report import report
 from connectctl.ops.connector_config.validations import MOST
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.journal import Run
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.carried_offsets import (
     CarryOffsets,
     DeleteCarried,
@@ -21,9 +24,9 @@ from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import outlook as config_outlook
 from connectctl.ops.operations.connectors.config.applied_directory import Directory
 from connectctl.ops.operations.connectors.config.cluster_facts import observe_cluster
-from connectctl.ops.operations.connectors.config.directory import AwaitRelease
+from connectctl.ops.operations.connectors.config.directory import AwaitRelease, PruneRequest
 from connectctl.ops.operations.connectors.config.files import given_of, resolved, warnings_of
-from connectctl.ops.operations.connectors.config.history import index_of
+from connectctl.ops.operations.connectors.config.history import index_of, versions_of
 from connectctl.ops.operations.connectors.config.initial_by_topic import (
     by_topic,
     with_offsets_first,
@@ -53,7 +56,7 @@ from connectctl.ops.operations.connectors.config.steps import (
 from connectctl.ops.operations.connectors.config.stored_outlook import ConfigOutlook
 from connectctl.ops.operations.connectors.config.undo import plan_undo
 from connectctl.ops.operations.connectors.config.values import Config, changed
-from connectctl.ops.operations.connectors.config.versions import versions_of
+from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, matching
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
@@ -67,13 +70,6 @@ from connectctl.ops.operations.connectors.steps import Await, SetTargetState, Ve
 from connectctl.ops.operations.offsets import sources as offsets
 from connectctl.ops.operations.offsets.steps import Backup, Change
 from connectctl.ops.operations.operation import Planned, Remaining, Undone
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.journal import Run
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.operations.connectors.access import ClusterAccess
-    from connectctl.ops.operations.connectors.config.directory import PruneRequest
-    from connectctl.ops.operations.connectors.context import StepContext
 
 R = TypeVar("R")
 

@@ -25,7 +25,7 @@ from connectctl.ops.connect.release import CHANGES_OFFSETS, older
 from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.operations.connectors.config.values import Config, difference
-from connectctl.ops.operations.connectors.offset_validity import refuse_invalid_offsets
+from connectctl.ops.operations.offsets.validity import refuse_invalid_offsets
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls

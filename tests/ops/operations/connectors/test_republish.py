@@ -10,9 +10,9 @@ from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.task_config_commits import TaskConfigOrder
 from connectctl.ops.core.errors import Refused, TimedOut
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.operations.connectors.cure import CureContext
-from connectctl.ops.operations.connectors.republish import (
+from connectctl.ops.operations.connectors.cure import (
     AwaitPublished,
+    CureContext,
     findings,
     orders,
     plan_republish,

@@ -13,11 +13,11 @@ from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
 from connectctl.ops.operations.offsets import topic_dump
 from connectctl.ops.operations.offsets.backup import backup_of, states_by_connector
-from connectctl.ops.operations.offsets.backup_file import backup_lines
 from connectctl.ops.operations.offsets.dump_lines import lines_of
 from connectctl.ops.operations.offsets.effective_offsets import assemble
 from connectctl.ops.operations.offsets.observe import Sources, observe
 from connectctl.ops.operations.offsets.snapshot import OffsetsQuery, ReadTopic, WorkerFacts
+from connectctl.ops.operations.offsets.topic_dump import backup_lines
 from connectctl.ops.operations.offsets.topic_state import by_connector, topic_state
 from fakes.counted import Counted
 from fakes.kafkareads import FakeKafka, records

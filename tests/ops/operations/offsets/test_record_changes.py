@@ -9,7 +9,6 @@ import pytest
 from connectctl.ops.connect.source_keys import SourceKey, parse_key, spelled_by_rest
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.partitioner import java_partition
-from connectctl.ops.operations.offsets.backup_file import backup_lines, read_backup
 from connectctl.ops.operations.offsets.changes import (
     CopyOffsets,
     MergeOffsets,
@@ -20,6 +19,7 @@ from connectctl.ops.operations.offsets.changes import (
     SetOffsets,
 )
 from connectctl.ops.operations.offsets.record_changes import decide, digest, effective_entries
+from connectctl.ops.operations.offsets.topic_dump import backup_lines, read_backup
 from connectctl.ops.operations.offsets.topic_state import OffsetsTopicState, is_of, topic_state
 from fakes.offsettopics import (
     PARTITIONS,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
 import pytest
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.operations.rolling.notes import RunNotes
 from connectctl.ops.operations.rolling.waiting import POLL, GateResult, Missing, wait_for
-from connectctl.ops.operations.streams_upgrade import run_state as of_instances
+from connectctl.ops.operations.streams_upgrade import context as of_instances
 from connectctl.ops.operations.upgrade import run_state as of_workers
 
 
@@ -101,10 +100,6 @@ class Lines(RunNotes):
 
     FILE: ClassVar[str] = "lines.json"
     lines: list[str] = field(default_factory=list)
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        return cls(list(data["lines"]))
 
 
 def test_notes_are_empty_before_they_are_saved_and_what_was_saved_afterwards(

@@ -7,8 +7,12 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
-from connectctl.ops.operations.transactions.listing import owned, with_pending
-from connectctl.ops.operations.transactions.pending import PendingOffsets, pending_offsets
+from connectctl.ops.operations.transactions.listing import (
+    PendingOffsets,
+    owned,
+    pending_offsets,
+    with_pending,
+)
 from fakes.coordinators import FakeCoordinators
 from fakes.groupoffsets import FakeGroupOffsets
 
