@@ -65,6 +65,14 @@ def test_every_command_has_its_page_and_its_row_in_the_readme() -> None:
     assert sorted(pages) == sorted(main.COMMANDS)
 
 
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_a_page_of_a_command_begins_with_what_the_command_does(command: str) -> None:
+    title, nothing, first, *_ = (ROOT / f"docs/commands/{command}.md").read_text().splitlines()
+    assert title.startswith(f"# {command}: ")
+    assert nothing == ""
+    assert re.match(r"[A-Z][a-z]+s ", first), first
+
+
 def test_every_row_of_the_readmes_table_has_an_example_of_its_command() -> None:
     rows = re.findall(r"^\| \[.*$", README.read_text(), re.MULTILINE)
     for row in rows:
@@ -111,6 +119,29 @@ def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
     ci = (ROOT / ".ci/run").read_text()
     assert "pip install --quiet -e '.[dev]'" in ci
     assert "\npytest\n" in ci
+
+
+BENCH = re.compile(r"`python (tests/bench/\w+\.py)([^`]*)`")
+
+
+@pytest.mark.parametrize("page", ["docs/speed.md", "docs/scale.md"])
+def test_commands_that_repeat_numbers_are_scripts_with_these_options(page: str) -> None:
+    found = BENCH.findall((ROOT / page).read_text())
+    assert len(found) >= 6
+    for script, arguments in found:
+        text = (ROOT / script).read_text()
+        options = re.findall(r"--[a-z-]+", arguments)
+        assert [option for option in options if f'"{option}"' not in text] == [], script
+
+
+def test_the_page_on_speed_is_one_short_table_and_each_row_has_its_command() -> None:
+    lines = (ROOT / "docs/speed.md").read_text().splitlines()
+    rows = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")][2:]
+    assert len(rows) <= 14
+    for row in rows:
+        assert len(row) == 4
+        assert BENCH.search(row[3]), row
+        assert max(len(cell.strip()) for cell in row) <= 100, row
 
 
 YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "yaml")]
