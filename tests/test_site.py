@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from browser import ABSENT, browser, executable
 from documentation import PAGES, ROOT, name
 
 LOADED = {
@@ -76,6 +77,17 @@ def test_no_page_loads_anything_from_another_host(site: Path) -> None:
     } == {}
     for style in site.rglob("*.css"):
         assert foreign(re.findall(r"(?:url\(|@import )[\"']?([^\"')]+)", style.read_text())) == []
+
+
+@pytest.mark.skipif(executable() is None, reason=ABSENT)
+def test_a_browser_that_shows_a_page_asks_no_other_host(site: Path, tmp_path: Path) -> None:
+    with browser(tmp_path) as tab:
+        tab.open(site / "index.html")
+        asked = list(tab.asked)
+        width = tab.value("document.querySelector('img[src$=\".svg\"]').naturalWidth")
+    assert {Path(address).suffix for address in asked} >= {".html", ".css", ".js", ".svg"}
+    assert [address for address in asked if not address.startswith(("file:", "data:"))] == []
+    assert width > 0
 
 
 def test_an_address_of_another_host_is_found() -> None:
