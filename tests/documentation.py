@@ -50,6 +50,16 @@ def commands(page: Path) -> Iterator[Shown]:
             yield Shown(command, output)
 
 
+EXAMPLE = re.compile(r"^\| \[.*\| `(connectctl [^`]+)` \|$", re.MULTILINE)
+"""A row of the README's table of commands, with what it shows for each."""
+_LINE = re.compile(rf"^\$ (.+)$|{EXAMPLE.pattern}", re.MULTILINE)
+
+
+def lines(page: Path) -> list[str]:
+    """Return the commands of a page in their order, those in rows of a table too."""
+    return ["".join(found) for found in _LINE.findall(page.read_text())]
+
+
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
 """Options of the tests around it are none of a person's tests."""
 

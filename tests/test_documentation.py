@@ -9,20 +9,20 @@ import importlib
 import re
 import tomllib
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from connectctl.cli import main
 from connectctl.ops.config import connector_file as config_file
 from connectctl.ops.config import context_file, strimzi
 from connectctl.ops.task_runtime.job import job_file
-from documentation import PAGES, ROOT, Block, blocks, commands, name
+from documentation import EXAMPLE, PAGES, ROOT, Block, blocks, name
 from sources import FILES, below
 from sources import text as source
 
 README = ROOT / "README.md"
 GUIDES = [page for page in PAGES if page.parent.name in ("commands", "how-to")]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-ROW = re.compile(r"^\| \[.*\| `(connectctl [^`]+)` \|$", re.MULTILINE)
 
 
 def _anchor(heading: str) -> str:
@@ -60,21 +60,52 @@ def test_every_command_has_its_page_and_its_row_in_the_readme() -> None:
         *main.COMMANDS,
         "README",
     }
-    rows = re.findall(r"docs/commands/(\w+)\.md\)", README.read_text().partition("## Commands")[2])
-    assert set(rows) - {"README"} == set(main.COMMANDS)
+    rows = re.findall(r"^\| \[.*$", README.read_text(), re.MULTILINE)
+    pages = re.findall(r"docs/commands/(\w+)\.md\)", "".join(rows))
+    assert sorted(pages) == sorted(main.COMMANDS)
 
 
-def test_every_example_of_the_readmes_table_is_run_on_the_page_of_its_command() -> None:
-    examples = ROW.findall(README.read_text())
-    assert len(examples) >= 15
-    for example in examples:
-        (noun,) = re.findall(r"connectctl (?:--group-id \S+ )?(\w+)", example)
-        run = [shown.command for shown in commands(ROOT / f"docs/commands/{noun}.md")]
-        assert [command for command in run if command.startswith(example)], example
+@pytest.mark.parametrize("command", main.COMMANDS)
+def test_a_page_of_a_command_begins_with_what_the_command_does(command: str) -> None:
+    title, nothing, first, *_ = (ROOT / f"docs/commands/{command}.md").read_text().splitlines()
+    assert title.startswith(f"# {command}: ")
+    assert nothing == ""
+    assert re.match(r"[A-Z][a-z]+s ", first), first
+
+
+def test_every_row_of_the_readmes_table_has_an_example_of_its_command() -> None:
+    rows = re.findall(r"^\| \[.*$", README.read_text(), re.MULTILINE)
+    for row in rows:
+        (example,) = EXAMPLE.findall(row)
+        assert f"[{example.split()[1]}](" in row
 
 
 def test_the_readme_is_one_screen() -> None:
     assert len(README.read_text().splitlines()) <= 90
+
+
+def test_the_readmes_picture_was_made_by_the_commands_of_its_script_and_loads_nothing() -> None:
+    (picture,) = re.findall(r"!\[.*\]\((.+\.svg)\)", README.read_text())
+    root = ElementTree.parse(ROOT / picture).getroot()
+    shown = " ".join("".join(root.itertext()).replace("\xa0", " ").split())
+    script = (ROOT / "docs/site/terminal.py").read_text()
+    commands_shown = re.findall(r'^    "(connectctl [^"]+)",$', script, re.MULTILINE)
+    assert len(commands_shown) == 3
+    assert [command for command in commands_shown if command not in shown] == []
+    assert not {"href", "src"} & {key for element in root.iter() for key in element.attrib}
+    assert "url(http" not in shown
+    assert "@import" not in shown
+
+
+EXTRA = re.compile(r"^\| `'\.(?:\[(\w+)\])?'` \|", re.MULTILINE)
+
+
+def test_the_readme_and_the_page_on_installing_name_the_extras_that_there_are() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].keys()
+    assert set(EXTRA.findall(README.read_text())) == {"", *extras}
+    install = (ROOT / "docs/how-to/install.md").read_text()
+    assert {*re.findall(r"'\.\[(\w+)\]'", install)} <= extras
 
 
 def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
@@ -90,17 +121,27 @@ def test_the_readmes_two_commands_are_those_of_the_package_and_of_ci() -> None:
     assert "\npytest\n" in ci
 
 
-def test_the_readmes_figures_are_those_of_the_page_on_speed() -> None:
-    speed = (ROOT / "docs/speed.md").read_text()
-    rows = re.findall(
-        r"^\|.*\| (.+) \| `(python tests/bench/\S+\.py)` \|$", README.read_text(), re.MULTILINE
-    )
-    assert len(rows) == 3
-    for measured, command in rows:
-        assert command in speed
-        assert [
-            figure for figure in re.findall(r"\d[\d.,]*\d", measured) if figure not in speed
-        ] == []
+BENCH = re.compile(r"`python (tests/bench/\w+\.py)([^`]*)`")
+
+
+@pytest.mark.parametrize("page", ["docs/speed.md", "docs/scale.md"])
+def test_commands_that_repeat_numbers_are_scripts_with_these_options(page: str) -> None:
+    found = BENCH.findall((ROOT / page).read_text())
+    assert len(found) >= 6
+    for script, arguments in found:
+        text = (ROOT / script).read_text()
+        options = re.findall(r"--[a-z-]+", arguments)
+        assert [option for option in options if f'"{option}"' not in text] == [], script
+
+
+def test_the_page_on_speed_is_one_short_table_and_each_row_has_its_command() -> None:
+    lines = (ROOT / "docs/speed.md").read_text().splitlines()
+    rows = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")][2:]
+    assert len(rows) <= 14
+    for row in rows:
+        assert len(row) == 4
+        assert BENCH.search(row[3]), row
+        assert max(len(cell.strip()) for cell in row) <= 100, row
 
 
 YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in blocks(page, "yaml")]

@@ -18,6 +18,7 @@ from connectctl.cli.commands.completion import FILES
 
 ROOT = Path(__file__).parent.parent
 TOPS = ("cli", "ops", "migrations")
+COMPLETIONS = "completions"
 FINDINGS = "docs/findings"
 UNBUILT = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*")
 
@@ -110,7 +111,7 @@ def test_completions_reach_both_archives(built: Path) -> None:
     for file in FILES.values():
         shipped = [n for n in zipfile.ZipFile(wheel).namelist() if n.endswith(f"/{file}")]
         assert len(shipped) == 2, shipped
-        assert f"connectctl/cli/completions/{file}" in shipped, "for connectctl completion"
+        assert f"connectctl/completions/{file}" in shipped, "for connectctl completion"
         assert any("share/" in n for n in shipped), "for the shells"
         assert any(n.endswith(f"/completions/{file}") for n in sources), file
 
@@ -135,13 +136,33 @@ def test_the_container_file_installs_the_extras_that_there_are() -> None:
 
 def test_the_tree_is_found_under_its_name() -> None:
     """An editable install is a path to ``src``: each package at the root has its link there, and so
-    have the findings.
+    have the completions and the findings.
     """
     source = ROOT / "src/connectctl"
     links = {
         path.relative_to(source).as_posix(): path for path in source.rglob("*") if path.is_symlink()
     }
     assert {name: path.resolve() for name, path in links.items()} == {
-        top: ROOT / top for top in (*TOPS, FINDINGS)
+        top: ROOT / top for top in (*TOPS, COMPLETIONS, FINDINGS)
     }
     assert not any(path.readlink().is_absolute() for path in links.values())
+
+
+def test_a_checkout_whose_links_are_text_files_says_so(tmp_path: Path) -> None:
+    package = tmp_path / "connectctl"
+    package.mkdir()
+    shutil.copy(ROOT / "src/connectctl/__init__.py", package)
+    (package / "cli").write_text("../../cli")
+    done = subprocess.run(
+        [sys.executable, "-c", "import connectctl.cli"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stderr.splitlines()[-1]
+    assert (done.returncode, last.startswith("ImportError: src/connectctl/cli is no link")) == (
+        1,
+        True,
+    ), done.stderr
+    assert "git config core.symlinks true" in last

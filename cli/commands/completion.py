@@ -15,7 +15,7 @@ import typer
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
-SCRIPTS = Path(__file__).resolve().parents[1] / "completions"
+SCRIPTS = Path(__file__).resolve().parents[2] / "completions"
 FILES = {"bash": "connectctl", "zsh": "_connectctl", "fish": "connectctl.fish"}
 
 

@@ -18,7 +18,14 @@ up at their first use.
 from __future__ import annotations
 
 from importlib import import_module
+from os.path import dirname, isdir, join
 from typing import TYPE_CHECKING, Any
+
+if not isdir(join(dirname(__file__), "cli")):  # noqa: PTH112, PTH118, PTH120 - pathlib is slow to load
+    raise ImportError(
+        "src/connectctl/cli is no link to cli, because git checked links out as text files: "
+        "run `git config core.symlinks true && git checkout -- src` and install again"
+    )
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.api import Target, Written, write_exactly_once

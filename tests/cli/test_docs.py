@@ -92,5 +92,12 @@ def test_the_page_about_commands_has_the_same_variables_and_exit_codes() -> None
         assert {name: rows.get(name) for name in table} == table
 
 
+def test_the_page_about_commands_names_every_command() -> None:
+    rows = dict(re.findall(r"^\| \[(\w+)\]\(\w+\.md\) \| (.*) \|$", PAGE.read_text(), re.MULTILINE))
+    named = {noun: set(re.findall(r"`(?:\w+ )?(\w+)`", row)) for noun, row in rows.items()}
+    unnamed = [path for path in commands() if len(path) == 2 and path[1] not in named[path[0]]]
+    assert unnamed == [("run", "job")], "job is what run does by itself"
+
+
 def test_every_exit_code_is_told() -> None:
     assert {str(code) for code in EXIT_CODES.values()} <= EXIT_STATUS.keys()

@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 from connectctl.ops.config import context_file
-from documentation import PAGES, ROOT, Shown, blocks, commands, name
+from documentation import PAGES, ROOT, Shown, blocks, commands, lines, name
 from live.real import DEADLINE, Ran, connectctl
 
 ORDER = (
@@ -27,7 +27,6 @@ ORDER = (
     "docs/commands/loggers.md",
     "docs/how-to/from-kcctl.md",
     "docs/how-to/connectors-as-code.md",
-    "README.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",
     "docs/commands/tasks.md",
@@ -168,6 +167,40 @@ def addresses(state: Path) -> dict[str, str]:
     }
 
 
+def fresh(place: Path) -> dict[str, str]:
+    """Return the environment of somebody who has used connectctl never before, and make their
+    directory ``work``.
+    """
+    (place / "work").mkdir()
+    curl_if_there_is_none(place / "bin")
+    path = [str(Path(sys.executable).parent), str(place / "bin"), os.environ["PATH"]]
+    return {
+        **{k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")},
+        "XDG_STATE_HOME": str(place / "state"),
+        "XDG_CONFIG_HOME": str(place / "config"),
+        "PATH": os.pathsep.join(path),
+    }
+
+
+@pytest.mark.live
+def test_the_lines_of_the_readme_run_in_order_on_a_fresh_sandbox(tmp_path: Path) -> None:
+    """Those of its table too. Its own cluster, at its end, is the sandbox."""
+    environment = fresh(tmp_path)
+    work = tmp_path / "work"
+    typed = lines(ROOT / "README.md")
+    assert len(typed) > 20
+    try:
+        for line in typed:
+            if line.startswith("export "):
+                environment |= addresses(tmp_path / "state")
+            elif line != LAST:
+                run(Shown(line, ""), environment, work)
+    finally:
+        assert carry_out(LAST, environment, work).code == 0
+        for made in MADE:
+            (Path("/tmp") / made).unlink(missing_ok=True)
+
+
 @pytest.mark.live
 def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -> None:
     """One page after the other, in one directory, with one state directory.
@@ -175,18 +208,8 @@ def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -
     What a page exports counts on that page. Its brokers and group, where it names some, are the
     sandbox's.
     """
-    home = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    curl_if_there_is_none(tmp_path / "bin")
-    path = os.pathsep.join(
-        [str(Path(sys.executable).parent), str(tmp_path / "bin"), os.environ["PATH"]]
-    )
-    bare = (
-        {k: v for k, v in os.environ.items() if not k.startswith("CONNECTCTL_")}
-        | home
-        | {"PATH": path}
-    )
+    bare = fresh(tmp_path)
     work = tmp_path / "work"
-    work.mkdir()
     try:
         for page in (ROOT / each for each in ORDER):
             environment = bare | {"CONNECTCTL_CONTEXT": "sandbox-default"}
@@ -210,4 +233,6 @@ def test_every_command_of_the_documentation_does_what_it_shows(tmp_path: Path) -
 
 
 def test_every_page_that_shows_commands_has_its_turn() -> None:
-    assert sorted(name(page) for page in PAGES if [*commands(page)]) == sorted(ORDER)
+    assert sorted(name(page) for page in PAGES if [*commands(page)]) == sorted(
+        ["README.md", *ORDER]
+    )

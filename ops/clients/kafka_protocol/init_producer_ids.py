@@ -29,7 +29,7 @@ from connectctl.ops.kafka.varints import unsigned_varint
 MANY = 1_000
 """From so many ids of a coordinator on; fewer are not worth the connections."""
 LANES = 64
-"""Connections to one coordinator, at most; measured on three brokers: docs/scale.md."""
+"""Connections to one coordinator, at most: docs/scale.md."""
 SHARE = 100
 """Ids for which a connection is worth opening."""
 CHUNK = 25
