@@ -455,7 +455,9 @@ def root(
     The options below may stand anywhere on the command line.
     """
     from connectctl.cli.output import printed_commands, terminal
+    from connectctl.cli.output.waiting import waiting
 
+    ctx.with_resource(waiting(_path(arguments)))
     terminal.without_headers = no_headers
     printed_commands.name_cluster(
         {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import bytecode
 import guardian
 import pytest
+from connectctl.cli.output import waiting
 from depth import deep
 from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
@@ -122,6 +123,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 SPARK = "PYSPARK_SUBMIT_ARGS"
 _CLASSES = pytest.StashKey[Archive]()
 _DIRECTORY = pytest.StashKey[Path]()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def waits_are_not_told() -> Iterator[None]:
+    """Whether a command is silent for long depends on the machine; see ``cli/test_waiting.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("ON_TERMINAL", "ELSEWHERE"):
+            patch.setattr(waiting, name, 86_400.0)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

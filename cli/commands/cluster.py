@@ -13,6 +13,7 @@ from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import HealthOption, HtmlOption, ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
@@ -130,7 +131,7 @@ def _watch(session: Session, interval: float, output: Output) -> None:
 
     view: ClusterView | None = None
     try:
-        with terminal.live() as draw:
+        with quiet(), terminal.live() as draw:
             while True:
                 title = f"{datetime.now():%H:%M:%S}   every {interval:g} s, ^C to end"
                 try:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import drawn_line, terminal
+from connectctl.cli.output.waiting import quiet
 from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
@@ -51,7 +52,8 @@ def progress(ready: PreparedJob) -> Iterator[Report]:
             terminal.note(f"{line}, {terminal.duration(now - began)}")
 
     try:
-        yield report
+        with quiet():
+            yield report
     finally:
         drawn_line.erase()
 

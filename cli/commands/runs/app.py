@@ -36,16 +36,17 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     found = ctx.obj.journal(read_only=True).runs()
 
     def table(wide: bool) -> None:
-        columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
+        columns = ["RUN", "OPERATION", "STATE", "STARTED", "GROUP", "SUBJECTS"]
         rows = [
-            [r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id]
+            [r.id, r.operation, r.state, r.started_at, r.group_id, ", ".join(r.subjects)]
             for r in found
         ]
         terminal.table(
             columns,
             rows,
             empty="No run yet.",
-            spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"),
+            spare=() if wide else ("GROUP", "STARTED"),
+            open_end=True,
         )
 
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
