@@ -392,7 +392,7 @@ def root(
         bool | None,
         typer.Option(
             "--rest-is-group",
-            help="--rest leads to workers of the group, which nothing else proves.",
+            help="Take the servers of --rest for workers of the group, without a proof.",
         ),
     ] = None,
     config_topic: Annotated[

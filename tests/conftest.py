@@ -136,7 +136,8 @@ def waits_are_not_told() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """An empty XDG_STATE_HOME, so that no test meets the person's own sandboxes and journal.
+    """An empty XDG_STATE_HOME and XDG_CONFIG_HOME, so that no test meets the person's own sandboxes,
+    journal and contexts.
 
     The cache stays the person's: jars are downloaded once.
     """
@@ -144,6 +145,7 @@ def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
     directory.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(directory))
+        patch.setenv("XDG_CONFIG_HOME", str(directory.with_name("config")))
         if SPARK not in os.environ:
             patch.setenv(SPARK, submit_args(java_options()))
         yield directory

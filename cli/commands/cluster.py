@@ -48,14 +48,14 @@ def show(
     html: HtmlOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the group, its workers, the internal topics, and every connector with one verdict.
+    """Show the group, its workers, the internal topics, and the state of every connector.
 
     \b
     Examples:
       connectctl cluster show                     from the context, or --bootstrap-servers and --group-id
       connectctl cluster show -o wide             with full causes, classes, and why a worker does not answer
       connectctl cluster show -o name             the workers, one HOST:PORT a line
-      connectctl cluster show --html cluster.html a page for a hand-over or a post-mortem
+      connectctl cluster show --html cluster.html  a page for a hand-over or a post-mortem
       connectctl cluster show --watch             refreshed in place every 2 seconds
       connectctl cluster show -o json | jq '.connectors[] | select(.state != "RUNNING").name'
 

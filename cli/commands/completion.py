@@ -31,7 +31,7 @@ def completion(
       source <(connectctl completion zsh)           in ~/.zshrc, after compinit
       connectctl completion fish | source           in ~/.config/fish/config.fish
 
-    Connector names are read from the cluster of the current context, which takes about a second at
-    most.
+    Names of connectors, plugins, loggers and transactional ids are read from the cluster of the
+    current context, which takes about a second at most, and are kept for ten seconds.
     """
     terminal.standard_output().write((SCRIPTS / FILES[shell]).read_text())

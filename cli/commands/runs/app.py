@@ -155,8 +155,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: UndoOptions = UndoOption
     that it deleted. Changed offsets are restored from the run's backup (--stop: also of connectors
     that run), log levels are set again, an upgrade is rolled back, and the connector of a killed
     connectctl run is handed back to its workers. If one of them was changed since, nothing is
-    undone (exit code 4); so it is for a fence, a restart and an ended transaction, which cannot be
-    undone.
+    undone (exit code 4). A fence, a restart and the end of a transaction cannot be undone.
     """
     from connectctl.cli.commands.runs.undo import undo_run
 
