@@ -164,8 +164,8 @@ def _least(column: Sequence[str], natural: int) -> int:
 
 
 def _is_sentence(cell: str) -> bool:
-    """Whether a cell may be wrapped: it consists of words and is not JSON."""
-    return " " in cell.strip() and not cell.startswith(("{", "[")) and cell.count(" ") > 1
+    """Whether a cell may be wrapped: it consists of words, or is a list, and is not JSON."""
+    return not cell.startswith(("{", "[")) and (cell.strip().count(" ") > 1 or ", " in cell)
 
 
 def _words(cell: str) -> list[str]:
