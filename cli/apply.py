@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.output.waiting import quiet, waiting
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, some_of
 from connectctl.ops.core.plan import Noop, Outcome, Plan, Result
@@ -101,21 +102,27 @@ def carry_out(
     """
     from connectctl.ops.core.executor import execute
 
-    return execute(
-        plan.steps,
-        context,
-        journal,
-        run,
-        lock=session.lock_of(plan.group_id),
-        on_step=on_step,
-        on_result=on_result or (lambda result: None),
-        independent=plan.independent,
-        start=remaining.start,
-        again=remaining.again,
-        until=until,
-        resume_hint=resume_hint,
-        undoes=filter(None, [plan.undoes]),
-    )
+    with waiting(plan.operation) as wait:
+
+        def begin(step: Any) -> None:
+            wait.begin(step.describe())
+            on_step(step)
+
+        return execute(
+            plan.steps,
+            context,
+            journal,
+            run,
+            lock=session.lock_of(plan.group_id),
+            on_step=begin,
+            on_result=on_result or (lambda result: None),
+            independent=plan.independent,
+            start=remaining.start,
+            again=remaining.again,
+            until=until,
+            resume_hint=resume_hint,
+            undoes=filter(None, [plan.undoes]),
+        )
 
 
 def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
@@ -129,8 +136,8 @@ def report(plan: Plan, results: Sequence[Result], output: Output) -> None:
 
 
 def announce(step: Any) -> None:
-    """Print the step in progress; without a terminal only waits."""
-    if not terminal.plain(sys.stderr) or step.describe().startswith("wait"):
+    """Print a wait that begins, without a terminal: on one, every step is named while it lasts."""
+    if terminal.plain(sys.stderr) and step.describe().startswith("wait"):
         terminal.note(f"{step.describe()} …", style="dim")
 
 
@@ -161,9 +168,7 @@ def confirm(
     ``Refused`` if the user declines, ``BadInput`` without a terminal.
     """
     if typed is not None and not yes and somebody_is_there():
-        answer = typer.prompt(
-            f"All {typed[0]} will be deleted. Type its name to continue", err=True
-        )
+        answer = _prompt(f"All {typed[0]} will be deleted. Type its name to continue")
         if answer.strip() != typed[1]:
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
         yes = True
@@ -188,14 +193,23 @@ def confirm(
             code="not-confirmed",
         )
     if protected:
-        answer = typer.prompt(
-            f"The context {protected} is protected. Type its name to continue", err=True
-        )
+        answer = _prompt(f"The context {protected} is protected. Type its name to continue")
         agreed = answer.strip() == protected
     else:
-        agreed = typer.confirm("Perform this plan?", err=True)
+        agreed = agrees("Perform this plan?")
     if not agreed:
         raise Refused("Not confirmed; nothing was done", code="not-confirmed")
+
+
+def agrees(question: str) -> bool:
+    """Ask the user for a yes or no."""
+    with quiet():
+        return typer.confirm(question, err=True)
+
+
+def _prompt(text: str) -> str:
+    with quiet():
+        return str(typer.prompt(text, err=True))
 
 
 def somebody_is_there() -> bool:

@@ -88,6 +88,7 @@ def perform(
 
     Returns what was planned.
     """
+    operation = operation.only_planned() if options.dry_run else operation
     with without_collection():
         access = operation.access(session, request)
         planned = operation.plan(access, request)
@@ -101,6 +102,7 @@ def apply_plan(
     """Execute a saved plan as it is written. Raises ``Refused`` if it is stale or of another
     cluster.
     """
+    operation = operation.only_planned() if options.dry_run else operation
     access = operation.access_for(session, saved)
     if access is None:
         session.settings.get("group_id")  # an unknown context is an error, whatever the plan

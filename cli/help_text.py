@@ -155,6 +155,8 @@ def fitted(text: str) -> str:
 
 def _fitted_paragraph(paragraph: str) -> str:
     lines = paragraph.split("\n")
+    if "Examples:" not in lines:
+        return paragraph
     examples = [_EXAMPLE.fullmatch(line) for line in lines]
     lines = [
         part
@@ -164,7 +166,7 @@ def _fitted_paragraph(paragraph: str) -> str:
     return "\n".join(part for line in lines for part in _broken(line))
 
 
-_EXAMPLE = re.compile(r"(?P<command> +\S.*?\S)(?: {3,})(?P<comment>\S.*)")
+_EXAMPLE = re.compile(r"(?P<command> +\S.*?\S)(?: {2,})(?P<comment>\S.*)")
 
 
 def _comment_above(example: re.Match[str]) -> list[str]:

@@ -24,8 +24,8 @@ from connectctl.ops.core.interrupts import WORK
 GRACE = 0.7
 """Seconds for the main thread to end by itself: enough to close connections that respond."""
 POLL_INTERVAL = 0.05
-CURSOR = "\x1b[?25h"
-"""Shows a terminal's cursor again, which a progress bar or a live screen may have hidden."""
+CLEARED = "\x1b[?25h\r\x1b[2K"
+"""Shows a terminal's cursor again, which a progress bar may have hidden, and erases its line."""
 
 
 @dataclass
@@ -69,6 +69,6 @@ class Watch:
     @staticmethod
     def _write(text: str) -> None:
         """Write without buffers, whose locks the main thread may hold."""
-        text = (CURSOR if sys.stderr.isatty() else "") + text
+        text = (CLEARED if sys.stderr.isatty() else "") + text
         with suppress(OSError):
             os.write(2, text.encode(errors="replace"))

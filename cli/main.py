@@ -392,7 +392,7 @@ def root(
         bool | None,
         typer.Option(
             "--rest-is-group",
-            help="--rest leads to workers of the group, which nothing else proves.",
+            help="Take the servers of --rest for workers of the group, without a proof.",
         ),
     ] = None,
     config_topic: Annotated[
@@ -455,7 +455,9 @@ def root(
     The options below may stand anywhere on the command line.
     """
     from connectctl.cli.output import printed_commands, terminal
+    from connectctl.cli.output.waiting import waiting
 
+    ctx.with_resource(waiting(_path(arguments)))
     terminal.without_headers = no_headers
     printed_commands.name_cluster(
         {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import bytecode
 import guardian
 import pytest
+from connectctl.cli.output import waiting
 from depth import deep
 from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
@@ -125,8 +126,18 @@ _DIRECTORY = pytest.StashKey[Path]()
 
 
 @pytest.fixture(scope="session", autouse=True)
+def waits_are_not_told() -> Iterator[None]:
+    """Whether a command is silent for long depends on the machine; see ``cli/test_waiting.py``."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("ON_TERMINAL", "ELSEWHERE"):
+            patch.setattr(waiting, name, 86_400.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
-    """An empty XDG_STATE_HOME, so that no test meets the person's own sandboxes and journal.
+    """An empty XDG_STATE_HOME and XDG_CONFIG_HOME, so that no test meets the person's own sandboxes,
+    journal and contexts.
 
     The cache stays the person's: jars are downloaded once.
     """
@@ -134,6 +145,7 @@ def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
     directory.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(directory))
+        patch.setenv("XDG_CONFIG_HOME", str(directory.with_name("config")))
         if SPARK not in os.environ:
             patch.setenv(SPARK, submit_args(java_options()))
         yield directory

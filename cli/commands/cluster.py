@@ -13,6 +13,7 @@ from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import HealthOption, HtmlOption, ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
@@ -47,14 +48,14 @@ def show(
     html: HtmlOption = None,
     output: ListOption = Output.TABLE,
 ) -> None:
-    """Show the group, its workers, the internal topics, and every connector with one verdict.
+    """Show the group, its workers, the internal topics, and the state of every connector.
 
     \b
     Examples:
       connectctl cluster show                     from the context, or --bootstrap-servers and --group-id
       connectctl cluster show -o wide             with full causes, classes, and why a worker does not answer
       connectctl cluster show -o name             the workers, one HOST:PORT a line
-      connectctl cluster show --html cluster.html a page for a hand-over or a post-mortem
+      connectctl cluster show --html cluster.html  a page for a hand-over or a post-mortem
       connectctl cluster show --watch             refreshed in place every 2 seconds
       connectctl cluster show -o json | jq '.connectors[] | select(.state != "RUNNING").name'
 
@@ -129,7 +130,7 @@ def _watch(session: Session, interval: float, output: Output) -> None:
 
     view: ClusterView | None = None
     try:
-        with terminal.live() as draw:
+        with quiet(), terminal.live() as draw:
             while True:
                 title = f"{datetime.now():%H:%M:%S}   every {interval:g} s, ^C to end"
                 try:

@@ -7,11 +7,11 @@ per line).
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from connectctl.cli.output import terminal
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, no_args_is_help=True)
 
@@ -31,7 +31,7 @@ def completion(
       source <(connectctl completion zsh)           in ~/.zshrc, after compinit
       connectctl completion fish | source           in ~/.config/fish/config.fish
 
-    Connector names are read from the cluster of the current context, which takes about a second at
-    most.
+    Names of connectors, plugins, loggers and transactional ids are read from the cluster of the
+    current context, which takes about a second at most, and are kept for ten seconds.
     """
-    sys.stdout.write((SCRIPTS / FILES[shell]).read_text())
+    terminal.standard_output().write((SCRIPTS / FILES[shell]).read_text())

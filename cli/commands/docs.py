@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from connectctl.cli.output import terminal
 from connectctl.cli.output.man_pages import below, page, title
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
@@ -42,7 +43,7 @@ def man(
     root = ctx.find_root()
     if directory is None:
         path = tuple(command or ())
-        sys.stdout.write(page(root, path, _found(root.command, path)))
+        terminal.standard_output().write(page(root, path, _found(root.command, path)))
         return
     if command:
         raise BadInput(

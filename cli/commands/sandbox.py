@@ -11,7 +11,9 @@ from connectctl.cli import completed_names
 from connectctl.cli.commands.context import change as context_change
 from connectctl.cli.options import ListOption, OutputOption, UseOption, command_group
 from connectctl.cli.output import terminal
+from connectctl.cli.output.progress_bar import progress
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.output.waiting import quiet, waiting
 from connectctl.cli.session import SANDBOX
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.sandbox.jars.versions import LATEST
@@ -223,8 +225,9 @@ def logs(
         for line in logs.last_lines(path, lines):
             terminal.say(label.format(process, line))
     if follow:
-        for process, line in logs.follow(files, is_over=lambda: not layout.root.exists()):
-            terminal.say(label.format(process, line))
+        with quiet():
+            for process, line in logs.follow(files, is_over=lambda: not layout.root.exists()):
+                terminal.say(label.format(process, line))
 
 
 def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
@@ -233,16 +236,17 @@ def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
     """
     stage, advance = "", None
 
-    def show(progress: SandboxProgress) -> None:
+    def show(now: SandboxProgress) -> None:
         nonlocal stage, advance
-        if progress.stage != stage:
+        if now.stage != stage:
             stack.close()
-            stage, advance = progress.stage, None
+            stage, advance = now.stage, None
             terminal.note(f"{stage} …")
-            if progress.total:
-                advance = stack.enter_context(terminal.progress(stage))
+            stack.enter_context(waiting(stage))
+            if now.total:
+                advance = stack.enter_context(progress(stage))
         if advance is not None:
-            advance(progress.done, progress.total)
+            advance(now.done, now.total)
 
     return show
 

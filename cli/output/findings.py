@@ -70,9 +70,9 @@ def emit_report(
     """
     output = options.output
     if output is ReportOutput.SARIF:
-        sys.stdout.write(json_text(sarif(findings, where), indent=2) + "\n")
+        terminal.standard_output().write(json_text(sarif(findings, where), indent=2) + "\n")
     elif output is ReportOutput.JUNIT:
-        sys.stdout.write(in_xml(junit(kind, findings, options.fail_on)))
+        terminal.standard_output().write(in_xml(junit(kind, findings, options.fail_on)))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
             terminal.say(github(finding, where(finding)))

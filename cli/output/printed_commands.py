@@ -25,11 +25,14 @@ run.
 _OF_A_FILE = re.compile(r"(?<![\w/.-])connectctl (?=context (?!show\b))")
 """The same before a command on the contexts of a file."""
 CONFIG = "--config"
+_END = r"[.,;:)](?: |$)|$"
 _ANY = re.compile(
-    rf"(?<![\w/.-])connectctl (?:--|(?:{_OF_A_CLUSTER}|completion|context|demo|docs|sandbox)(?![\w-]))"
-    r".*?(?=[.,;:)]*(?: [A-Z(]|[.,;:)](?: |$)|$))"
+    rf"(?<![\w/.-])(?:connectctl "
+    rf"(?:--|(?:{_OF_A_CLUSTER}|completion|context|demo|docs|sandbox)(?![\w-]))"
+    rf".*?(?=[.,;:)]*(?: (?:[A-Z][a-z]|[AI] |\()|{_END}))"
+    rf"|(?:kafka-[a-z-]+(?:\.sh)? --|pip install |kubectl |systemctl ).*?(?=[.,;:)]*(?: \(|{_END})))"
 )
-"""A whole command, up to the end of its clause."""
+"""A whole command, of connectctl or of another tool, up to the end of its clause."""
 
 
 def name_cluster(given: Mapping[str, Any]) -> None:

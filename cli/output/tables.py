@@ -2,8 +2,8 @@
 
 A name, a number or an address is always on one line. If a table is too wide, sentences are wrapped
 between their words; then the spare columns are left out in their order, and named; if that does not
-suffice, the last column goes over the edge where that is allowed, else each row becomes a block of
-lines. Wide characters (CJK, emoji) count as two cells.
+suffice, the last column goes over the edge where that is allowed, or a long name in the first column
+has a line of its own; else each row becomes a block of lines. Wide characters (CJK, emoji) count as two cells.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ LEAST_SENTENCE = 16
 
 Part = tuple[str, str | None]
 """A text as drawn, and the full text of its cell; None for a heading."""
-Fitted = tuple[list[list[Part]], list[str]]
+Lines = list[list[Part]]
+Table = list[list[str]]
+"""Rows of cells, the first one of headings."""
+Fitted = tuple[Lines, list[str]]
 
 
 def cells(text: str) -> int:
@@ -67,28 +70,60 @@ def fit(
     """Return the rows in at most ``width`` cells, as lines of parts, and the columns left out, in
     the order of ``spare``. ``open_end``: long values of the last column may be wider.
     """
-    columns, *rows = [list(map(_cell, row)) for row in (columns, *rows)]
-    left_out: list[str] = []
-    for name in ("", *(each for each in spare if each in columns)):
-        left_out += [name] if name else []
-        kept = [n for n, column in enumerate(columns) if column not in left_out]
-        widths = _widths([[columns[n], *(row[n] for row in rows)] for n in kept], width)
-        if widths is not None:
-            table = [[columns[n] for n in kept], *([row[n] for n in kept] for row in rows)]
-            lines = [
-                line
-                for number, row in enumerate(table)
-                for line in _drawn(row, widths, heading=not number)
-            ]
+    table = [list(map(_cell, row)) for row in (columns, *rows)]
+    spared = ["", *(each for each in spare if each in table[0])]
+    for draw in (_in_columns, _hanging):
+        for n in range(1, len(spared) + 1):
+            left_out = spared[1:n]
+            kept = _without(table, left_out)
+            if (lines := draw(kept, width)) is not None:
+                return lines, left_out
+        if (open_end or len(kept[0]) == 2) and (lines := _overflowing(kept, width)) is not None:
             return lines, left_out
-    if open_end:
-        table = [[row[n] for n in kept] for row in (columns, *rows)]
-        widths = [max(map(cells, column)) for column in zip(*table, strict=True)][:-1]
-        if sum(widths) + GAP * len(widths) + LEAST_SENTENCE <= width:
-            return [
-                _overflowing(row, widths, heading=not n) for n, row in enumerate(table)
-            ], left_out
-    return list(_blocks(columns, rows, width)), []
+    return list(_blocks(table[0], table[1:], width)), []
+
+
+def _without(table: Sequence[Sequence[str]], left_out: Sequence[str]) -> Table:
+    kept = [n for n, name in enumerate(table[0]) if name not in left_out]
+    return [[row[n] for n in kept] for row in table]
+
+
+def _in_columns(table: Table, width: int) -> Lines | None:
+    """Return a table with its sentences wrapped; None if it is wider than ``width``."""
+    widths = _widths(list(zip(*table, strict=True)), width)
+    return None if widths is None else _all_drawn(table, widths)
+
+
+def _hanging(table: Table, width: int) -> Lines | None:
+    """Return a table in which each long value of the first column has a line of its own, above the
+    rest of its row; None if the other columns are too wide.
+    """
+    rest = _widths(list(zip(*table, strict=True))[1:], width - LEAST_SENTENCE - GAP)
+    if not rest:
+        return None
+    room = width - sum(rest) - GAP * len(rest)
+    first = max((n for n in (cells(row[0]) for row in table) if n <= room), default=0)
+    lines: Lines = []
+    for n, row in enumerate(table):
+        name, others = row[0], row[1:]
+        if cells(name) > room:
+            lines.append([(name, name if n else None)])
+            name = ""
+        lines += _drawn([name, *others], [first, *rest], heading=not n)
+    return lines
+
+
+def _overflowing(table: Table, width: int) -> Lines | None:
+    """Return a table whose last column may be wider than the terminal, but for sentences; None if
+    the other columns leave no room.
+    """
+    widths = [max(map(cells, column)) for column in zip(*table, strict=True)][:-1]
+    last = width - sum(widths) - GAP * len(widths)
+    return _all_drawn(table, [*widths, last]) if last >= LEAST_SENTENCE else None
+
+
+def _all_drawn(table: Table, widths: Sequence[int]) -> Lines:
+    return [line for n, row in enumerate(table) for line in _drawn(row, widths, heading=not n)]
 
 
 def _cell(text: str) -> str:
@@ -129,8 +164,8 @@ def _least(column: Sequence[str], natural: int) -> int:
 
 
 def _is_sentence(cell: str) -> bool:
-    """Whether a cell may be wrapped: it consists of words and is not JSON."""
-    return " " in cell.strip() and not cell.startswith(("{", "[")) and cell.count(" ") > 1
+    """Whether a cell may be wrapped: it consists of words, or is a list, and is not JSON."""
+    return not cell.startswith(("{", "[")) and (cell.strip().count(" ") > 1 or ", " in cell)
 
 
 def _words(cell: str) -> list[str]:
@@ -160,13 +195,6 @@ def _drawn(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> Itera
         ]
 
 
-def _overflowing(row: Sequence[str], widths: Sequence[int], *, heading: bool) -> list[Part]:
-    """Return a row in one line, of which the last cell may be longer than the terminal is wide."""
-    full = [None if heading else cell for cell in row]
-    padded = [_padded(cell, width + GAP) for cell, width in zip(row, widths, strict=False)]
-    return list(zip([*padded, row[-1]], full, strict=True))
-
-
 def _blocks(
     columns: Sequence[str], rows: Sequence[Sequence[str]], width: int
 ) -> Iterator[list[Part]]:
@@ -184,8 +212,8 @@ def _blocks(
                 yield [(_padded("" if n else name, margin), None), (part, cell)]
 
 
-_MARGIN = re.compile(r" *(?:\d+\. |- +|(?:error|warning|info): )?")
-"""What stands before a text: an indent, the number of a step, the mark of an item."""
+_MARGIN = re.compile(r" *(?:\d+\. |- +|(?:error|warning|info): |[a-z]+ {3,})?")
+"""What stands before a text: an indent, the number of a step, the mark of an item, an outcome."""
 
 
 def paragraph(text: str, width: int) -> list[str]:
@@ -196,7 +224,7 @@ def paragraph(text: str, width: int) -> list[str]:
         return [text]
     match = _MARGIN.match(text)
     assert match is not None
-    indent = " " * match.end() if text.startswith(" ") else ""
+    indent = " " * match.end() if text.startswith(" ") or match[0].endswith("   ") else ""
     first, *words = words_of(text[match.end() :])
     lines = [match[0] + first]
     for word in words:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from connectctl.cli.output import drawn_line
 from connectctl.cli.output.json_lines import Each, json_lines, json_text
@@ -31,8 +30,6 @@ WRITE_SIZE = 1 << 16
 """Characters of JSON to collect before a write."""
 UNLIMITED = 1_000_000
 """The columns of a pipe."""
-PROGRESS_AFTER = 1.0
-"""Seconds before a progress bar is drawn."""
 
 
 class Output(StrEnum):
@@ -100,11 +97,17 @@ def plain(stream: IO[str]) -> bool:
     return os.environ.get("TERM") == "dumb" or not stream.isatty()
 
 
+def standard_output() -> TextIO:
+    """Return standard output, for something to print: a line at the foot of the terminal goes."""
+    drawn_line.erase()
+    return sys.stdout
+
+
 def console(*, stderr: bool = False) -> Console:
     """Return a rich console on standard output or standard error."""
     from rich.console import Console
 
-    stream = sys.stderr if stderr else sys.stdout
+    stream = sys.stderr if stderr else standard_output()
     return Console(
         file=stream, no_color=plain(stream), highlight=False, soft_wrap=not stream.isatty()
     )
@@ -131,16 +134,16 @@ def emit(
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **in_json(data)}
     if output is Output.YAML:
-        _yaml(envelope, sys.stdout)
+        _yaml(envelope, standard_output())
     else:
         lines_waiting, size = [], 0
         for line in json_lines(envelope):
             lines_waiting.append(line)
             size += len(line)
             if size > WRITE_SIZE:
-                sys.stdout.write("".join(lines_waiting))
+                standard_output().write("".join(lines_waiting))
                 lines_waiting, size = [], 0
-        sys.stdout.write("".join(lines_waiting))
+        standard_output().write("".join(lines_waiting))
 
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
@@ -187,7 +190,7 @@ def table(
         _left_out.extend(left_out)
         return
     for text in islice(whole(columns, filled), int(without_headers), None):
-        sys.stdout.write(text + "\n")
+        standard_output().write(text + "\n")
 
 
 def name_left_out() -> None:
@@ -290,13 +293,13 @@ def _style(cell: str) -> str:
 
 def say(text: str) -> None:
     """Print a line of data on standard output."""
-    sys.stdout.write(visible(with_cluster(text)) + "\n")
+    standard_output().write(visible(with_cluster(text)) + "\n")
 
 
 def say_wrapped(text: str) -> None:
     """Print a sentence on standard output, wrapped between words on a terminal."""
     for line in _wrapped(text):
-        sys.stdout.write(line + "\n")
+        standard_output().write(line + "\n")
 
 
 def _wrapped(text: str, *, stderr: bool = False) -> list[str]:
@@ -350,7 +353,6 @@ def print_ignored(*, most: int = 20) -> None:
 
 def tell(found: Iterable[Finding], *, wide: bool) -> None:
     """Print each finding as a heading and indented lines; ``wide`` adds why it matters."""
-    from rich.padding import Padding
     from rich.text import Text
 
     out = console()
@@ -359,7 +361,8 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
             Text.assemble(
                 (f"{finding.severity.value:<8}", COLOURS[finding.severity.value]),
                 (f"{finding.id}  {on_one_line(cut(finding.subject, LONGEST))}", "bold"),
-            )
+            ),
+            soft_wrap=True,
         )
         message = cut(finding.message, LONGEST_SENTENCE)
         for text, style in (
@@ -367,8 +370,9 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
             (finding.why if wide else None, "dim"),
             (finding.next_step, "cyan"),
         ):
-            if text:
-                out.print(Padding(Text(visible(with_cluster(text)), style=style), (0, 0, 0, 8)))
+            for line in (text or "").splitlines():
+                for part in _wrapped(f"{'':8}{line}"):
+                    out.print(Text(part, style=style), soft_wrap=True)
 
 
 def line_of(finding: Finding) -> str:
@@ -385,45 +389,6 @@ def error_json(what: str, why: str | None, next_step: str | None, code: str, exi
         n: t and with_cluster(t) for n, t in texts.items()
     }
     return json_text({"apiVersion": API_VERSION, "kind": "Error", "error": details})
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[float, float], None]]:
-    """Show a progress bar on a terminal's standard error if the work takes longer than a second.
-
-    Yields ``advance(done, total)``.
-    """
-    if plain(sys.stderr):
-        yield lambda done, total: None
-        return
-    began, bar, task = time.monotonic(), None, None
-
-    def advance(done: float, total: float) -> None:
-        nonlocal bar, task
-        if bar is None and time.monotonic() - began > PROGRESS_AFTER:
-            bar, task = _bar(what)
-        if bar is not None:
-            bar.update(task, completed=done, total=total)
-
-    try:
-        yield advance
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-def _bar(what: str) -> tuple[Any, Any]:
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-    )
-    bar = Progress(*columns, console=console(stderr=True), transient=True)
-    bar.start()
-    return bar, bar.add_task(visible(what), total=None)
 
 
 def duration(seconds: float | None) -> str:

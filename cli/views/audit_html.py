@@ -149,7 +149,7 @@ def _evidence(
             (name, style) for name, style in _COLUMNS.items() if any(name in row for row in rows)
         ]
         yield {
-            "heading": f"{KINDS.get(kind, kind)}: {counted(found, 'place')}, {weight:,} records",
+            "heading": f"{KINDS.get(kind, kind)}: {counted(found, 'place')}, {counted(weight, 'record')}",
             "columns": columns,
             "rows": [[row.get(name, "-") for name, _ in columns] for row in rows],
             "caption": f"the worst {len(rows):,} of {found:,}"

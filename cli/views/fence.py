@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from connectctl.cli.output import terminal
+from connectctl.cli.output.progress_bar import progress
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views.view import View
@@ -80,7 +81,7 @@ class FenceView(View):
         selection, began = _selection_of(planned), time.monotonic()
         total, done = len(selection.to_fence), iter(range(1, len(selection.rows) + 1))
         with ExitStack() as stack:
-            advance = stack.enter_context(terminal.progress(f"Fencing {total:,} ids"))
+            advance = stack.enter_context(progress(f"Fencing {total:,} ids"))
 
             def show() -> None:
                 stack.close()

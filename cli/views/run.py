@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import drawn_line, terminal
+from connectctl.cli.output.waiting import quiet
 from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.job.stall_report import waiting
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms
@@ -51,7 +52,8 @@ def progress(ready: PreparedJob) -> Iterator[Report]:
             terminal.note(f"{line}, {terminal.duration(now - began)}")
 
     try:
-        yield report
+        with quiet():
+            yield report
     finally:
         drawn_line.erase()
 
@@ -78,8 +80,10 @@ def progress_line(
     parts += [f"lag {sum(lags):,}"] if lags else []
     parts += waiting(now)
     unwritten = sum(map(len, run.unwritten.values()))
-    parts += [f"{unwritten:,} offsets missing in the global offsets topic"] if unwritten else []
-    parts += [f"{run.lost_rounds} lost rounds"] if run.lost_rounds else []
+    parts += (
+        [f"{counted(unwritten, 'offset')} missing in the global offsets topic"] if unwritten else []
+    )
+    parts += [counted(run.lost_rounds, "lost round")] if run.lost_rounds else []
     return f"{name}: {', '.join(parts)}", records
 
 
@@ -149,7 +153,7 @@ def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
     rate = f", {result.run.records / result.seconds:,.0f}/s" if result.run.records else ""
     time_ = terminal.duration(result.seconds)
     terminal.say_wrapped(
-        f"{ready.name}: {result.outcome.value} with {result.run.records:,} records in {time_}{rate}"
+        f"{ready.name}: {result.outcome.value} with {counted(result.run.records, 'record')} in {time_}{rate}"
     )
     terminal.table(columns, rows, empty=f"{ready.name} has no tasks.")
 
@@ -216,7 +220,7 @@ def warnings(ready: PreparedJob, result: JobResult) -> Iterator[str]:
         if total.unwritten:
             why = " ".join((total.unwritten_because or "no response").split())
             yield (
-                f"warning: Could not write {len(total.unwritten):,} offsets of task {number} to "
+                f"warning: Could not write {counted(len(total.unwritten), 'offset')} of task {number} to "
                 f"the global offsets topic {ready.topics['offsets']}: {why}. "
                 f"{ready.dedicated_offsets_topic} has them; to copy them: connectctl offsets "
                 f"merge {ready.name} --into global --stop"

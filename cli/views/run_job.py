@@ -54,12 +54,12 @@ class RunView(View):
         job = _of(planned).job
         assert isinstance(context, SparkJobContext)
         try:
-            with waiting(f"{job.name}: starting") as begun, run_view.progress(job) as report:
+            with run_view.progress(job) as report, waiting(f"{job.name}: starting") as start:
                 written = 0.0
 
                 def tell(run: JobRun, board: DriverChannel) -> None:
                     nonlocal written
-                    begun()
+                    start.end()
                     report(run, board)
                     if time.monotonic() - written >= HEARTBEAT:
                         self._follow(run)

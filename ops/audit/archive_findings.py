@@ -91,7 +91,7 @@ def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
     ]:
         names = [f"{each.place} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)
-        message = f"{number:,} offsets are in no file and no longer in the input: {named}."
+        message = f"In no file, and no longer in the input: {counted(number, 'offset')}: {named}."
         yield rules.NOT_PROVABLE.found(audit.manifest, message)
 
 

@@ -29,7 +29,7 @@ NOT_CONFIGURED = Rule("OFFSETS012", Severity.INFO)
 STALE = Rule("OFFSETS013", Severity.WARNING)
 UNUSUAL_SPELLING = Rule("OFFSETS014", Severity.WARNING)
 POLICY = Rule("OFFSETS017", Severity.ERROR)
-EMPTY_GROUP = Rule("OFFSETS018", Severity.WARNING)
+EMPTY_GROUP = Rule("OFFSETS018", Severity.INFO)
 ORDER = Rule("OFFSETS019", Severity.INFO)
 EXACT_IN_A_DOUBLE = 1 << 53
 
@@ -287,7 +287,8 @@ def of_unseen_configuration(topic: str) -> Finding:
 
 def of_empty_group(group_id: str) -> Finding:
     message = (
-        "No worker is in this group: Connect is down, or group_id is not the workers' group.id."
+        "No worker is in this group: its connectors are those of connectctl run, or Connect is "
+        "down, or group_id is not the workers' group.id."
     )
     return EMPTY_GROUP.found(group_id, message)
 

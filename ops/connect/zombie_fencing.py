@@ -121,14 +121,14 @@ def diagnose(round_: FencingRound) -> Finding | None:
     if round_.failed:
         failed = counted(len(round_.failed), "task")
         message = (
-            f"The leader could not finish a round of fencing for {sum(round_.ids)} ids; "
+            f"The leader could not finish a round of fencing for {counted(sum(round_.ids), 'id')}; "
             f"{failed} failed by it."
         )
         return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
     if round_.total <= SLOW:
         return None
     message = (
-        f"Tasks are blocked by zombie fencing ({sum(round_.ids)} ids, sequential, "
+        f"Tasks are blocked by zombie fencing ({counted(sum(round_.ids), 'id')}, sequential, "
         f"{round_.since:.0f} s so far), although their status is RUNNING."
     )
     if round_.total > LEADER_LIMIT:

@@ -119,6 +119,10 @@ class Operation(Generic[R, A]):
     pause_after: int | None = None
     """The number of steps after which a run pauses."""
 
+    def only_planned(self) -> Operation[R, A]:
+        """Return the operation for a plan that is printed and not executed."""
+        return self
+
     def access(self, clients: Clients, request: R) -> A:
         """Return the clients for ``request``. Raises ``ConnectctlError`` if the cluster cannot be
         observed.

@@ -10,9 +10,12 @@ import subprocess
 from collections import defaultdict
 
 import pytest
+import typer
 from connectctl.cli import main
 from connectctl.cli.help_text import fitted
+from connectctl.cli.session import Session
 from fakes.runner import command_at, commands, invoke
+from helpexamples import examples, logical_lines, parts_of
 
 DIFFERENT = {
     "--all": "connectors of the cluster; sandboxes of this user",
@@ -105,34 +108,48 @@ def test_an_option_means_the_same_in_every_command() -> None:
     assert {name for name, shapes in declared.items() if len(shapes) > 1} == set(DIFFERENT)
 
 
-def _examples() -> str:
-    """The examples of all commands as their help prints them, as one script of functions that are
-    never called.
-    """
+def _script() -> str:
+    """The examples of all commands as one script of functions that are never called."""
     script = []
     for number, path in enumerate(PATHS):
-        for paragraph in fitted(command_at(path).help or "").split("\n\n"):
-            heading, *lines = paragraph.removeprefix("\b").strip("\n").split("\n")
-            if heading == "Examples:":
-                assert all(len(line) <= 78 for line in lines), path
-                script.append("\n".join([f"examples_{number}() {{", *lines, "}"]))
+        assert all(len(line) <= 78 for line in examples(path)), path
+        script.append("\n".join([f"examples_{number}() {{", ":", *examples(path), "}"]))
     return "\n".join(script)
 
 
-def test_examples_are_commands_of_a_shell_and_their_comments_are_comments() -> None:
-    script = _examples()
+def test_examples_are_commands_of_a_shell() -> None:
     found = subprocess.run(
-        ["bash", "-n"], input=script, capture_output=True, text=True, check=False
+        ["bash", "-n"], input=_script(), capture_output=True, text=True, check=False
     )
     assert (found.returncode, found.stderr) == (0, "")
-    logical = script.replace("\\\n", " ").split("\n")
-    ours = [shlex.split(line) for line in logical if line.lstrip().startswith("connectctl ")]
-    assert len(ours) > 150
-    for words in ours:
-        end = next(
-            (n for n, word in enumerate(words) if word in ("|", "||", "&&", ">")), len(words)
-        )
-        assert not [word for word in words[:end] if word.startswith("#")], words
+    assert len([line for path in PATHS for line in logical_lines(path)]) > 190
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_example_has_the_options_and_arguments_that_its_command_takes(
+    path: tuple[str, ...],
+) -> None:
+    for line in logical_lines(path):
+        for part in parts_of(line):
+            if part.words[:1] == ["connectctl"]:
+                parse(part.words[1:])
+
+
+def parse(args: list[str]) -> None:
+    """Parse a command line as the command does. Raises ``TyperException`` for a usage error."""
+    command, context, obj = command_at(()), None, Session()
+    words = main.globals_first(args, command.params)
+    while command is not None:
+        context = command.make_context(command.name, words, parent=context, obj=obj)
+        words = [*getattr(context, "_protected_args", ()), *context.args]
+        is_group = hasattr(command, "resolve_command") and words
+        _, command, words = command.resolve_command(context, words) if is_group else (0, None, [])
+
+
+@pytest.mark.parametrize("line", ["cluster show a page", "offsets show --nonsense", "fence -o"])
+def test_what_a_command_does_not_take_is_no_example(line: str) -> None:
+    with pytest.raises(typer.TyperException):
+        parse(line.split())
 
 
 def test_an_example_that_is_broken_is_still_one_command() -> None:

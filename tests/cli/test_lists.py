@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from connectctl.cli.output.terminal import NAMES
 from fakes.changingworld import World
+from fakes.kafkareads import records
 from fakes.offsetworld import World as OffsetWorld
 from fakes.rollingworld import RollingWorld
 from fakes.runner import command_at, commands, invoke
@@ -98,3 +99,16 @@ def test_every_command_that_is_called_list_has_names() -> None:
     for path in listing:
         assert "|name" in next(p.metavar for p in command_at(path).params if "-o" in p.opts), path
     assert {kind for kind in NAMES if kind.endswith("List")} >= {"ConnectorList", "RunList"}
+
+
+@pytest.mark.parametrize(("count", "off"), [(0, True), (1, False)])
+def test_a_fence_of_a_connector_without_exactly_once_says_so(
+    count: int, off: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONNECTCTL_JOURNAL", str(tmp_path / "journal"))
+    world = World(tmp_path)
+    if count:
+        world.kafka.records["cfg"] += records(("tasks-fencing-orders", {"task-count": count}))
+    result = world.run("fence", "orders", "--dry-run")
+    assert result.exit_code == 0
+    assert ("exactly-once source support is off for it" in result.stderr) is off

@@ -37,6 +37,14 @@ def test_a_long_name_is_whole_and_pads_no_other_line() -> None:
     assert heading == "NAME   STATE"
 
 
+def test_a_list_of_two_names_is_wrapped_between_them() -> None:
+    row = ["20260101-120000-ab12", "connectors restart", "done", "127.0.0.1:19079, 127.0.0.1:19080"]
+    lines, _ = tables.fit(["RUN", "OPERATION", "STATE", "SUBJECTS"], [row], 80, open_end=True)
+    drawn = ["".join(part for part, _ in line).rstrip() for line in lines]
+    assert [len(line) <= 80 for line in drawn] == [True] * 3
+    assert [line.split()[-1] for line in drawn[1:]] == ["127.0.0.1:19079,", "127.0.0.1:19080"]
+
+
 def test_what_a_finding_quotes_is_cut_in_its_line_and_whole_in_json(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

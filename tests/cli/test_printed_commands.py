@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from connectctl.cli.invocation import cluster_options
-from connectctl.cli.output.printed_commands import in_json, name_cluster, with_cluster
+from connectctl.cli.output.printed_commands import in_json, name_cluster, with_cluster, words_of
 from fakes.runner import invoke
 from promised import is_prose, promised
 
@@ -106,3 +106,27 @@ def test_a_command_with_options_repeats_them_in_its_next_step(tmp_path: Path, ou
         said = invoke(args).stderr
         step = json.loads(said)["error"]["nextStep"] if output == "json" else said
         assert f"connectctl {repeated}--config {contexts} runs list" in step
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (
+            "Leave it, or: connectctl offsets merge NAME --into dedicated --stop",
+            "connectctl offsets merge NAME --into dedicated --stop",
+        ),
+        (
+            "Grant it (kafka-acls --add --operation Read --topic '*'), or not.",
+            "kafka-acls --add --operation Read --topic '*'",
+        ),
+        (
+            "Set it: kafka-configs.sh --alter --topic t --add-config a=b. Then wait.",
+            "kafka-configs.sh --alter --topic t --add-config a=b",
+        ),
+        ("Install it: pip install 'connectctl[spark]'.", "pip install 'connectctl[spark]'"),
+    ],
+)
+def test_a_command_is_one_word_of_a_text_that_is_wrapped(text: str, command: str) -> None:
+    (found,) = [word for word in words_of(text) if " " in word]
+    assert found.strip("(),.") == command
+    assert " ".join(words_of(text)) == text

@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from connectctl.ops.core.errors import NeverAnswered
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.registry import KINDS
 from connectctl.ops.task_runtime.job import job_context
@@ -126,6 +127,23 @@ def test_a_dry_run_of_a_saved_plan_prints_it_and_does_nothing(world: World) -> N
     again = world.run("runs", "apply", str(plan), "--dry-run", "-o", "json")
     assert json.loads(again.stdout) == json.loads(plan.read_text())
     assert world.runs() == []
+
+
+def test_a_dry_run_of_a_saved_plan_does_not_wait_for_a_cluster_that_never_responded(
+    world: World,
+) -> None:
+    plan = saved(world, "--patience", "5")
+    asked = 0
+
+    def silent() -> str:
+        nonlocal asked
+        asked += 1
+        raise NeverAnswered("Kafka at b:1 does not answer")
+
+    world.kafka.cluster_id = silent  # type: ignore[method-assign]
+    another_process(world)
+    ran = world.run("runs", "apply", str(plan), "--dry-run")
+    assert (ran.exit_code, asked) == (5, 1)
 
 
 def test_a_plan_has_digests_of_what_it_is_made_from_and_no_secret_of_it(

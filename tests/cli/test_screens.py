@@ -14,10 +14,13 @@ import pytest
 import typer.testing
 from connectctl.cli.output.printed_commands import words_of
 from connectctl.cli.output.tables import cells
+from connectctl.ops.kafka.transactions import Transaction
 from fakes.adminworkers import AdminWorkers
 from fakes.adminworkers import run as admin
 from fakes.clusters import Clusters
+from fakes.kafkareads import FakeKafka, FakeLeader
 from fakes.runner import invoke
+from fakes.workers import FakeConnector, FakeWorkers
 from typer.testing import Result
 
 WIDTHS = (80, 120, 200)
@@ -39,6 +42,53 @@ def _runs(at: Clusters) -> Result:
     return at.plain.run("runs", "list")
 
 
+LONG = "the-source-of-orders-of-the-northern-region-that-a-template-named-for-the-billing-team-in-production-since-2026-v2"
+"""A name of 115 characters, as generated ones are."""
+
+
+def long(*args: str) -> Callable[[Clusters], Result]:
+    """Run a command on a cluster whose connector, class and transactional id have long names."""
+
+    def run(at: Clusters) -> Result:
+        world = at.plain
+        config = {"connector.class": f"org.example.{LONG.title().replace('-', '')}", "name": LONG}
+        add(world.workers, world.kafka, config)
+        id_ = f"connect-cluster-{LONG}-0"
+        world.coordinators.known[id_] = Transaction(id_, "Ongoing", 9, 1, 60_000, 1, ())
+        return world.run(*args)
+
+    return run
+
+
+def long_offsets(*args: str) -> Callable[[Clusters], Result]:
+    """Run a command on a cluster whose connector has a long name, and its own topic, too."""
+
+    def run(at: Clusters) -> Result:
+        world, topic = at.offsets, f"{LONG}-offsets"
+        world.kafka.records[topic] = []
+        world.kafka.partitions[topic] = 1
+        config = {"connector.class": "x.y.Source", "name": LONG, "offsets.storage.topic": topic}
+        add(world.workers, world.kafka, config)
+        world.put("off", f'["{LONG}",{{"table":"{LONG}-table"}}]', '{"lsn":4}')
+        return world.run(*args)
+
+    return run
+
+
+def add(workers: FakeWorkers, kafka: FakeKafka, config: dict[str, str]) -> None:
+    """Add a connector with one task, which runs."""
+    name = config["name"]
+    workers.connectors[name] = FakeConnector(config=config)
+    leader = FakeLeader(kafka)
+    leader.configure(name, config)
+    leader.command(name, "resume")
+
+
+def _long_runs(at: Clusters) -> Result:
+    assert long("connectors", "stop", LONG, "--yes")(at).exit_code == 0
+    return at.plain.run("runs", "list")
+
+
 SCREENS: dict[str, Callable[[Clusters], Result]] = {
     "cluster-show": plain("cluster", "show"),
     "connectors-list": plain("connectors", "list"),
@@ -54,6 +104,15 @@ SCREENS: dict[str, Callable[[Clusters], Result]] = {
     "transactions-list": plain("transactions", "list"),
     "upgrade-plan": lambda at: at.rolling.run("upgrade", "plan"),
     "runs-list": _runs,
+    "long-cluster-show": long("cluster", "show"),
+    "long-connectors-list": long("connectors", "list"),
+    "long-connectors-show": long("connectors", "show", LONG),
+    "long-connectors-apply": long("connectors", "patch", f"{LONG[:9]}*", "batch.size=5", "--yes"),
+    "long-offsets-show": long_offsets("offsets", "show"),
+    "long-offsets-reset": long_offsets("offsets", "reset", LONG, "--stop", "--dry-run"),
+    "long-transactions-list": long("transactions", "list"),
+    "long-runs-list": _long_runs,
+    "long-unknown-connector": long("connectors", "show", f"{LONG}x"),
     "unknown-context": lambda at: invoke(
         ["--config", at.file("c.yaml", "contexts: {a: {}}"), "--context", "b", "cluster", "show"]
     ),

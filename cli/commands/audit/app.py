@@ -10,6 +10,7 @@ import typer
 from connectctl.cli import completed_names, html_file
 from connectctl.cli.options import HtmlOption, OutputOption, PatienceOption
 from connectctl.cli.output import terminal
+from connectctl.cli.output.progress_bar import progress
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
@@ -230,7 +231,7 @@ def _audit(
         lambda: sources_of(session, 5.0)[0],
         lambda: session.spark_session,
         session.spark_log,
-        terminal.progress,
+        progress,
     )
     found = audit_topics(access, request, engine, patience, evidence)
     if html:

@@ -16,6 +16,7 @@ import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import PENDING
+from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
@@ -90,7 +91,8 @@ def edit(session: Session, pattern: str, options: ConfigOptions) -> None:
     path = directory / "connector.json"
     path.write_text(text)
     try:
-        open_editor(path, os.environ)
+        with quiet():
+            open_editor(path, os.environ)
         wanted = _edited(path, name, former, masked)
         request = operations.EditRequest(found=found, desired=wanted, **options.of_request)
         flow.perform(session, operations.EditConnector(), request, options)

@@ -197,8 +197,9 @@ def add(
       connectctl context add prod --bootstrap-servers b1:9092 --group-id connect
       connectctl context add prod --rest http://w1:8083 --set protected=true --use
       connectctl context add prod --bootstrap-servers b1:9093 --group-id connect \\
-        --set client.security.protocol=SASL_SSL --set client.sasl.mechanism=PLAIN \\
-        --set client.sasl.username=ops --set client.sasl.password=env:KAFKA_PASSWORD
+        --set client.security.protocol=SASL_SSL \\
+        --set client.sasl.mechanism=PLAIN --set client.sasl.username=ops \\
+        --set client.sasl.password=env:KAFKA_PASSWORD
 
     Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is
     for its owner only.

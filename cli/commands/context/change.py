@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.session import SANDBOX, Session, sandbox_file
@@ -94,7 +93,7 @@ def remove(session: Session, name: str, *, dry_run: bool, yes: bool) -> None:
                 "Confirmation required, but standard input is not a terminal; nothing was done",
                 next_step=hint,
             )
-        if not typer.confirm(f"Remove the context {name} from {path}?", err=True):
+        if not apply.agrees(f"Remove the context {name} from {path}?"):
             raise Refused("Not confirmed; nothing was done", code="not-confirmed")
     _write(path, former, text, lambda: changed, dry_run=dry_run)
     terminal.note(f"{'Would remove' if dry_run else 'Removed'} the context {name} from {path}")

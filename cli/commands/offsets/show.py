@@ -56,7 +56,7 @@ def show(
     output: ListOption = Output.TABLE,
 ) -> None:
     """Show the offset of every source partition, in the global topic, in the dedicated one, and
-    what they add up to; of a sink, what its consumer group has committed.
+    the effective one; of a sink, what its consumer group has committed.
 
     \b
     Examples:
@@ -72,8 +72,8 @@ def show(
     task; WORKER READS is what workers really give it, which differs in every release from 3.3 to
     4.3.1: they do not fall back to the global topic. Findings are on standard error, and in
     the JSON. Exit code 1: something could not be read to its end. Tables hide passwords in
-    addresses; JSON, which offsets set -f takes, is exact. All that is shown is held in memory; what
-    memory does not hold is refused before it is read on. Named connectors alone are held.
+    addresses; JSON, which offsets set -f takes, is exact. Offsets are held in memory, and more than
+    fit are refused; of named connectors only theirs are held.
     """
     from connectctl.cli.commands.offsets import sink_show
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery

@@ -5,7 +5,6 @@ tasks write.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -111,7 +110,7 @@ def save(lines: Iterable[str], out: Path) -> int:
     output for ``-``. Returns the count_ of lines.
     """
     if str(out) == "-":
-        return _write(lines, sys.stdout)
+        return _write(lines, terminal.standard_output())
     draft = out.with_name(f".{out.name}.part")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

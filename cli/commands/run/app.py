@@ -155,7 +155,7 @@ def job(
     request = RunRequest(
         str(path), master, take_over, lease, patience, str(metrics) if metrics else None
     )
-    flow.perform(ctx.obj, RunJob(waits=not options.dry_run), request, options)
+    flow.perform(ctx.obj, RunJob(), request, options)
 
 
 @app.command()

@@ -36,16 +36,17 @@ def list_(ctx: typer.Context, output: ListOption = Output.TABLE) -> None:
     found = ctx.obj.journal(read_only=True).runs()
 
     def table(wide: bool) -> None:
-        columns = ["RUN", "OPERATION", "SUBJECTS", "STATE", "STARTED", "GROUP"]
+        columns = ["RUN", "OPERATION", "STATE", "STARTED", "GROUP", "SUBJECTS"]
         rows = [
-            [r.id, r.operation, ", ".join(r.subjects), r.state, r.started_at, r.group_id]
+            [r.id, r.operation, r.state, r.started_at, r.group_id, ", ".join(r.subjects)]
             for r in found
         ]
         terminal.table(
             columns,
             rows,
             empty="No run yet.",
-            spare=() if wide else ("GROUP", "STARTED", "SUBJECTS"),
+            spare=() if wide else ("GROUP", "STARTED"),
+            open_end=True,
         )
 
     terminal.emit("RunList", {"runs": [as_json(run) for run in found]}, output, table)
@@ -154,8 +155,7 @@ def undo(ctx: typer.Context, run: RunArgument, options: UndoOptions = UndoOption
     that it deleted. Changed offsets are restored from the run's backup (--stop: also of connectors
     that run), log levels are set again, an upgrade is rolled back, and the connector of a killed
     connectctl run is handed back to its workers. If one of them was changed since, nothing is
-    undone (exit code 4); so it is for a fence, a restart and an ended transaction, which cannot be
-    undone.
+    undone (exit code 4). A fence, a restart and the end of a transaction cannot be undone.
     """
     from connectctl.cli.commands.runs.apply_resume_undo import undo_run
 

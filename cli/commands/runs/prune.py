@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.ops.core import journal_prune
@@ -47,7 +46,7 @@ def _confirm(plan: PrunePlan, size: int, options: ApplyOptions) -> None:
         hint = "Give --yes to remove them, or --dry-run to print them."
         what = "Confirmation required, but standard input is not a terminal; nothing was done"
         raise BadInput(what, next_step=hint, code="not-confirmed")
-    if not typer.confirm(f"Remove {_count(plan, size)} from the journal?", err=True):
+    if not apply.agrees(f"Remove {_count(plan, size)} from the journal?"):
         raise Refused("Not confirmed; nothing was done", code="not-confirmed")
 
 

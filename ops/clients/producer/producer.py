@@ -35,6 +35,7 @@ from connectctl.ops.clients.producer.records import (
 from connectctl.ops.clients.producer.settings import invalid, settings
 from connectctl.ops.clients.producer.transaction_state import PROBLEMS, Phase, TransactionState
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -263,7 +264,7 @@ class TransactionalProducer:
             if self._state.now is Phase.OPEN:
                 self._flush(timeout)
                 if left := self._unacknowledged:
-                    why = f"{left} records are not acknowledged after {timeout:g} s"
+                    why = f"not acknowledged after {timeout:g} s: {counted(left, 'record')}"
                     raise request_failed(KafkaError(KafkaError._TIMED_OUT, why))
                 # a callback may have ended it
                 self._state.expect("commit_transaction()", Phase.OPEN)

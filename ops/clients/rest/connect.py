@@ -31,6 +31,7 @@ from connectctl.ops.core.errors import (
     TimedOut,
     Unreachable,
 )
+from connectctl.ops.core.requests import REQUESTS
 
 if TYPE_CHECKING:
     import httpx
@@ -234,15 +235,16 @@ class Connect:
 
         try:
             credentials = self._credentials.request(url)
-            answer = ask(
-                self._client,
-                method,
-                url + path,
-                patience=patience,
-                connect=CONNECT_TIMEOUT,
-                json=body,
-                **credentials,
-            )
+            with REQUESTS.to(url):
+                answer = ask(
+                    self._client,
+                    method,
+                    url + path,
+                    patience=patience,
+                    connect=CONNECT_TIMEOUT,
+                    json=body,
+                    **credentials,
+                )
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
             why = str(e).removeprefix("[Errno 111] ") or "connection timed out"
             lost = Unreachable(f"The worker at {url} cannot be reached", why=why, next_step=_CHECK)

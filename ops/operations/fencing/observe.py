@@ -60,6 +60,7 @@ from connectctl.ops.operations.fencing.planning import (
     incomplete,
     refuse_running_tasks,
     select,
+    without_ids,
 )
 from connectctl.ops.operations.fencing.snapshot import (
     FenceAction,
@@ -129,6 +130,9 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
     if listed and not ids:
         # An incomplete list without ids does not prove that there is nothing to fence.
         whole(listed, "the transactional ids", proven=False)
+    unlisted = listed is not None and any(
+        gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps
+    )
     described = describe_ids(sources.calls, ids)
     running = running_now(sources, {owner for id in ids for owner in directory.owners(id)})
     return Snapshot(
@@ -143,8 +147,10 @@ def observe(sources: FencingSources, request: FenceRequest) -> Snapshot:
         skipped=skipped,
         findings=(*gap_findings(unread), *(incomplete(listed) if listed else ())),
         gaps=tuple(dict.fromkeys((*visible.gaps, *running.gaps))),
-        unlisted=listed is not None
-        and any(gap.reason is not Reason.NOT_PROVEN for gap in listed.gaps),
+        unlisted=unlisted,
+        without_ids=()
+        if unread or unlisted
+        else without_ids(request.connectors, sources.group_id, reach, names),
     )
 
 

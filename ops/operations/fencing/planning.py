@@ -40,6 +40,7 @@ from connectctl.ops.operations.fencing.snapshot import (
 RUNNING_TASKS = Rule("FENCE002", Severity.WARNING)
 RUNNING_LEADER = Rule("FENCE003", Severity.INFO)
 UNLISTED = Rule("FENCE004", Severity.WARNING)
+NO_IDS = Rule("FENCE013", Severity.INFO)
 _LEADER_SKIPPED = "This is a leader's id; fence it with --leader."
 _MAX_NAMED = 5
 """The number of tasks that a message names."""
@@ -97,7 +98,8 @@ def select(snapshot: Snapshot, request: FenceRequest) -> FenceSelection:
         for id, why in snapshot.skipped.items()
     ]
     fenced = [row for row in rows if row.action in (FenceAction.FENCE, FenceAction.CREATE)]
-    findings = [*snapshot.findings, *ambiguities(snapshot.directory, (row.id for row in fenced))]
+    findings = [*snapshot.findings, *map(has_no_ids, snapshot.without_ids)]
+    findings += ambiguities(snapshot.directory, (row.id for row in fenced))
     findings += filter(
         None, [leader_running(snapshot, fenced), running_tasks(fenced) if request.force else None]
     )
@@ -135,6 +137,31 @@ def _row(snapshot: Snapshot, request: FenceRequest, id: str) -> FenceTarget:
         running,
         Problem(Code.TRANSACTIONAL_ID_NOT_FOUND.name, message),
     )
+
+
+def without_ids(
+    connectors: Iterable[str],
+    group_id: str | None,
+    reach: Mapping[str, TaskIdRange],
+    known: Sequence[str],
+) -> tuple[str, ...]:
+    """Return the connectors that have no task count record, and no id among the ``known`` ones of
+    the coordinators.
+    """
+    return tuple(
+        name
+        for name in connectors
+        if not reach.get(name, TaskIdRange()).record
+        and not of_connector(known, str(group_id), name)
+    )
+
+
+def has_no_ids(connector: str) -> Finding:
+    message = (
+        "Its tasks have no transactional ids: exactly-once source support is off for it, or it is "
+        "a sink. There is no producer to fence."
+    )
+    return NO_IDS.found(connector, message)
 
 
 def refuse_denied(found: Sequence[FenceTarget] | Sequence[IdResult]) -> None:

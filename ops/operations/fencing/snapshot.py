@@ -66,6 +66,8 @@ class Snapshot:
     gaps: tuple[Gap, ...] = ()
     unlisted: bool = False
     unsettled: frozenset[str] = frozenset()
+    without_ids: tuple[str, ...] = ()
+    """Connectors of the request without exactly-once: see ``planning.without_ids``."""
 
 
 class FenceAction(StrEnum):

@@ -17,6 +17,7 @@ from connectctl.ops.connect.connector import Connector, State, verdict_of
 from connectctl.ops.connect.health import failed_parts, is_healthy
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.context import POLL
@@ -233,7 +234,7 @@ class SettleTasks(Step["UpgradeContext"]):
             healthy = healthy + 1 if settled else 0
             # Statuses have no time: for a while they may be those before the change.
             if healthy >= context.patience.looks and waited >= GRACE:
-                return f"{word}, {len(found.tasks)} tasks"
+                return f"{word}, {counted(len(found.tasks), 'task')}"
             if not settled and waited >= GRACE and _refused(found) and not again:
                 self._restart(context, found)
                 again, began, healthy = True, context.now(), 0

@@ -22,6 +22,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
+from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.kafka.visibility import Reason, whole
@@ -355,7 +356,7 @@ def _begin(target: Target, dtypes: list[tuple[str, str]], fresh: set[str]) -> Ge
     if members := kafka.group(target.group_id).members:
         raise Refused(
             f"Group {target.group_id} has live workers; writing would fence their leader",
-            why=f"{len(members)} workers are members of the group",
+            why=f"the group has {counted(len(members), 'worker')}",
             next_step="Use a separate group_id for the Target.",
             code="live-workers",
         )

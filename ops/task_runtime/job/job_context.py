@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.finding import counted
 from connectctl.ops.operations.cluster.denied_rights import denied
 from connectctl.ops.task_runtime.job import task_count
 from connectctl.ops.task_runtime.job.hand_back import WorkersContext
@@ -129,7 +130,7 @@ class SparkJobContext(WorkersContext):
             why = reason or result.connector_failure or next(filter(None, failures), None)
             what = f"{self.planned.job.name} has {result.outcome.value}"
             raise ConnectctlError(what, why=why, code=result.outcome.value)
-        return f"{result.outcome.value} with {result.run.records:,} records"
+        return f"{result.outcome.value} with {counted(result.run.records, 'record')}"
 
     def _store_failure(self) -> None:
         """Store the status FAILED of a connector of which no task may run, and of failed tasks."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import BadInput, Refused, Unreachable
+from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.access import ConnectorAccess
@@ -42,7 +43,7 @@ def live_workers(group: ConnectGroup) -> Refused:
     """Return the error for a run in ``group``, which has live workers."""
     return Refused(
         f"Group {group.id} has live workers; running here would fence their tasks",
-        why=f"{len(group.members)} workers are members of the group",
+        why=f"the group has {counted(len(group.members), 'worker')}",
         next_step="Use a separate --group-id, or --take-over to stop the connector on its workers "
         "during the run.",
         code="live-workers",

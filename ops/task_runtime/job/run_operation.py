@@ -47,6 +47,10 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
     def __init__(self, *, waits: bool = True):
         self.waits = waits
 
+    def only_planned(self) -> RunJob:
+        """Return the operation that does not wait for a cluster that never responded."""
+        return RunJob(waits=False)
+
     def access(self, clients: Clients, request: RunRequest) -> RunAccess:
         """Return the clients. Nothing is opened yet."""
         from connectctl.ops.task_runtime.job.planned_run import RunAccess

@@ -70,7 +70,7 @@ class SetConnectorOffsets(Step[StepContext]):
             return f"restore the offsets of {self.subject} from run {self.run}"
         if self.every:
             return f"delete the offsets of {self.subject}"
-        return f"set {len(self.entries)} offsets of {self.subject}"
+        return f"set {counted(len(self.entries), 'offset')} of {self.subject}"
 
     def is_done(self, context: StepContext) -> str | None:
         if self.run is not None:

@@ -503,7 +503,7 @@ def test_flush_and_commit_wait_no_longer_than_they_are_told_and_lose_nothing(
     batches.unacknowledged = 1
     batches.refuse["flush"] = [Unacknowledged("late"), Unacknowledged("late")]
     assert begun.flush(0.01) == 1
-    with pytest.raises(RequestFailed, match=r"1 records are not acknowledged after 0\.01 s"):
+    with pytest.raises(RequestFailed, match=r"not acknowledged after 0\.01 s: 1 record"):
         begun.commit_transaction(0.01)
     batches.unacknowledged = 0
     begun.commit_transaction(0.01)
