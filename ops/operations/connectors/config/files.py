@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.connector_file import FORMS, Given, parse
 from connectctl.ops.config.masking import MASK, remember
+from connectctl.ops.connector_config import framework_rules
 from connectctl.ops.connector_config.evaluation import ConfigOutcome
 from connectctl.ops.connector_config.report import Report
 from connectctl.ops.core.errors import BadInput, Refused
@@ -197,7 +198,7 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
         raise BadInput(
             "The workers do not accept the configuration; nothing was done",
             why=some_of(list(map(_line, errors)), MOST_SAID, "; "),
-            next_step=f"Correct it. {_explained(errors)}",
+            next_step=_correction(errors),
             code="invalid-config",
         )
     errors = _errors(report.findings)
@@ -216,6 +217,14 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
+def _correction(errors: Sequence[Finding]) -> str:
+    """Return the next step; a class that no worker has comes before all other errors."""
+    first = min(errors, key=lambda finding: finding.id != framework_rules.no_class.id)
+    known = len(errors) == 1 or first.id == framework_rules.no_class.id
+    step = f"{first.next_step.rstrip('.')}." if known and first.next_step else "Correct it."
+    return f"{step} {_explained([first])}"
 
 
 def _line(finding: Finding) -> str:
