@@ -82,8 +82,8 @@ def test_equal_values_are_an_info_and_a_paused_state_given_twice_is_a_warning(fi
         (HELM, "it is a template: it has {{ … }}. Render it first"),
         (
             ANSIBLE,
-            "it has no connector.class; kafka_connect_connectors is a list of objects. Give the "
-            "list by itself",
+            "they are variables of Ansible; kafka_connect_connectors is a list of objects. Give "
+            "the list by itself",
         ),
     ],
 )

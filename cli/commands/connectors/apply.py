@@ -17,6 +17,7 @@ import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import PENDING, WaitOptions
+from connectctl.cli.output import terminal
 from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
 from connectctl.ops.clients.secrets import reveal
@@ -26,17 +27,32 @@ from connectctl.ops.operations.connectors.access import observed_cluster
 from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import operations
 from connectctl.ops.operations.connectors.config.directory import PruneRequest
-from connectctl.ops.operations.connectors.config.files import read, refuse_unusable, usable
+from connectctl.ops.operations.connectors.config.files import refuse_unusable, usable
 from connectctl.ops.operations.connectors.config.offsets import check_initial
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired, assignments
+from connectctl.ops.operations.connectors.config.reading import Reading, read, reading_of
 from connectctl.ops.operations.connectors.config.values import difference, shown
 from connectctl.ops.operations.connectors.observe import exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
+Files = tuple[Sequence[Path], Reading]
+"""Files and directories, and how they are read."""
 
-def read_desired(files: Sequence[Path]) -> tuple[Desired, ...]:
+
+def files_of(
+    files: Sequence[Path],
+    env_files: Sequence[Path] | None,
+    assigned: Sequence[str] | None,
+    *,
+    recursive: bool = False,
+) -> Files:
+    """Return ``files`` with how they are read."""
+    return files, reading_of(env_files, assigned, terminal.note, recursive=recursive)
+
+
+def read_desired(files: Sequence[Path], reading: Reading) -> tuple[Desired, ...]:
     """Return the connectors in ``files``, with their secrets."""
-    return tuple(config_files.desired(files, reveal))
+    return tuple(config_files.desired(files, reveal, reading))
 
 
 def _config_request(options: ConfigOptions) -> dict[str, Any]:
@@ -45,7 +61,7 @@ def _config_request(options: ConfigOptions) -> dict[str, Any]:
 
 def create(
     session: Session,
-    files: Sequence[Path],
+    files: Files,
     stopped: bool,
     offsets: Path | None,
     options: ConfigOptions,
@@ -53,7 +69,7 @@ def create(
     """Create the connectors in ``files``, with initial ``offsets`` of one of them, or with those of
     a former name.
     """
-    given = read_desired(files)
+    given = read_desired(*files)
     entries = check_initial(given, offsets)
     request = operations.CreateRequest(
         connectors=given, stopped=stopped, entries=entries, **_config_request(options)
@@ -63,7 +79,7 @@ def create(
 
 def apply_files(
     session: Session,
-    files: Sequence[Path],
+    files: Files,
     exit_code: bool,
     options: ConfigOptions,
     *,
@@ -73,9 +89,9 @@ def apply_files(
     were applied from existing, and globs of others to delete. ``exit_code``: a dry run with changes
     exits with 3.
     """
-    pruned = PruneRequest.of(files, *prune)
+    pruned = PruneRequest.of(files[0], *prune, recursive=files[1].recursive)
     request = operations.ApplyRequest(
-        connectors=read_desired(files), prune=pruned, **_config_request(options)
+        connectors=read_desired(*files), prune=pruned, **_config_request(options)
     )
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted

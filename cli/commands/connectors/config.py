@@ -13,8 +13,11 @@ from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import (
     PENDING,
     ConnectorArgument,
+    EnvFileOption,
     OutputOption,
     PendingOption,
+    RecursiveOption,
+    SetOption,
     WaitOptions,
     with_options,
 )
@@ -58,6 +61,9 @@ def create(
             "--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."
         ),
     ] = None,
+    recursive: RecursiveOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors that are not there yet.
@@ -77,7 +83,8 @@ def create(
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
     session: Session = ctx.obj
-    connectors_apply.create(session, file, stopped, offsets, options)
+    files = connectors_apply.files_of(file, env_file, assigned, recursive=recursive)
+    connectors_apply.create(session, files, stopped, offsets, options)
 
 
 @with_options
@@ -100,6 +107,9 @@ def apply(
         ),
     ] = None,
     exit_code: PendingOption = False,
+    recursive: RecursiveOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors, or change them to what files say, in one plan. What no file names stays as
@@ -110,6 +120,7 @@ def apply(
       connectctl connectors apply -f orders.json --dry-run
       connectctl connectors apply -f connectors/ --prune --yes --wait
       connectctl connectors apply -f connectors/ --dry-run --exit-code       exit code 3 if changes are pending
+      connectctl connectors apply -f orders.json --env-file prod.env --set TASKS=4
 
     A property that a file does not have is removed. Each connector is compared again before it is
     changed: one that another client changed meanwhile is not changed. The plan says what restarts,
@@ -120,8 +131,9 @@ def apply(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
+    files = connectors_apply.files_of(file, env_file, assigned, recursive=recursive)
     pruning = prune, prune_match or ()
-    connectors_apply.apply_files(ctx.obj, file, exit_code, options, prune=pruning)
+    connectors_apply.apply_files(ctx.obj, files, exit_code, options, prune=pruning)
 
 
 @with_options
@@ -214,6 +226,8 @@ def diff(
     connector: ConnectorArgument,
     file: FileOption,
     exit_code: PendingOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what differs between a connector and a file.
@@ -225,7 +239,7 @@ def diff(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    given = connectors_apply.read_desired([file])
+    given = connectors_apply.read_desired(*connectors_apply.files_of([file], env_file, assigned))
     wanted = next((each for each in given if each.name == connector), None)
     if wanted is None:
         names = ", ".join(each.name for each in given)
