@@ -30,6 +30,7 @@ ORDER = (
     "README.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",
+    "docs/how-to/templates.md",
     "docs/commands/tasks.md",
     "docs/commands/upgrade.md",
     "docs/how-to/exactly-once.md",
