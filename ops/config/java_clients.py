@@ -37,7 +37,7 @@ _OAUTH = {
 _OPTION = re.compile(r"""\b(\w+)\s*=\s*["']?([^\s;"']+)""")
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CONNECTION = re.compile(r"sasl\..*|ssl\..*")
-_NEEDLESS = re.compile(
+_NOT_OF_CLIENTS = re.compile(
     r"ssl\.(protocol|enabled\.protocols|\w+store\.(type|password))|sasl\.login\..*"
 )
 _PROVIDER = re.compile(r"\$\{(?:env:([A-Za-z_]\w*)|dir(?:ectory)?:([^:}]+):([^:}]+))\}")
@@ -99,7 +99,7 @@ def client_of(
     missing = [
         _reason(name, properties)
         for name in properties
-        if name not in known and _CONNECTION.fullmatch(name) and not _NEEDLESS.fullmatch(name)
+        if name not in known and _CONNECTION.fullmatch(name) and not _NOT_OF_CLIENTS.fullmatch(name)
     ]
     return Client(entry, tuple(missing))
 
