@@ -84,7 +84,7 @@ def show(
       connectctl offsets show orders -o json       one, for scripts
       connectctl offsets show archive              a sink: committed offsets, and the lag
       connectctl offsets show --group connect-t    a transform's group, without a connector
-      connectctl offsets show orders -o configmap  for Strimzi's alterOffsets.fromConfigMap
+      connectctl offsets show orders -o configmap  for alterOffsets.fromConfigMap of Strimzi
       connectctl offsets show -f dump.jsonl        from a saved topic, without a cluster
       kcat -C -e -J -b broker:9092 -t connect-offsets | connectctl offsets show -f -
 
