@@ -156,6 +156,21 @@ HtmlOption = Annotated[
         "--html", metavar="FILE", help="Also write an HTML page: one self-contained file."
     ),
 ]
+RecursiveOption = Annotated[
+    bool, typer.Option("--recursive", "-R", help="Directories with their subdirectories.")
+]
+EnvFileOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--env-file",
+        metavar="FILE",
+        help="Replace ${NAME} in the files by the NAME=VALUE lines of FILE. Repeatable.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Replace ${NAME} in the files. Repeatable."),
+]
 PatienceOption = Annotated[
     float,
     typer.Option(

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli.options import ForVersionOption, ReportOptions, with_options
+from connectctl.cli.options import (
+    EnvFileOption,
+    ForVersionOption,
+    RecursiveOption,
+    ReportOptions,
+    SetOption,
+    with_options,
+)
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
@@ -47,6 +54,9 @@ def validate(
         typer.Option("--for", help="Target exactly.once.source.support of the workers."),
     ] = "now",
     for_version: ForVersionOption = None,
+    recursive: RecursiveOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     options: ReportOptions = ReportOptions(),
 ) -> None:
     """Validate a connector configuration: refused, accepted, or accepted and failing later.
@@ -57,23 +67,26 @@ def validate(
       connectctl validate -f orders.yaml --for enabled         as if exactly-once were enabled
       connectctl validate -f orders.yaml --for-version 5.0     and what workers of 5.0 will refuse
       connectctl validate -f a.json -f b.properties --offline  without a cluster
+      connectctl validate -f connectors/ --recursive --env-file prod.env
       connectctl connectors show orders -o json | connectctl validate -f -
       connectctl validate -f orders.json --fail-on warning -o github
 
     A file has name and config, as POST /connectors takes them, or the properties alone, or what
-    connectors show -o json prints; or a list of these. Every worker validates it, which changes
-    nothing. Different answers of workers are a finding, and so is a worker that does not answer.
-    Messages are those of the worker if it gives any; connectctl's rules add what workers accept and
-    what fails later. Exit code 0: no finding of the severity of --fail-on or above; 1: at least
+    connectors show -o json prints, or Strimzi's manifests; or a list of these. Every worker
+    validates it, which changes nothing. Different answers of workers are a finding, and so is a
+    worker that does not answer. Messages are those of the worker if it gives any; connectctl's
+    rules add what workers accept and what fails later. --env-file and --set replace ${NAME}, never
+    ${file:…}. Exit code 0: no finding of the severity of --fail-on or above; 1: at least
     one; 2: a file cannot be read; 5: no worker of the cluster has validated a configuration.
     """
     from connectctl.ops.clients.secrets import reveal
     from connectctl.ops.connect.goal import Goal
     from connectctl.ops.connector_config import report
-    from connectctl.ops.operations.connectors.config.files import read
+    from connectctl.ops.operations.connectors.config.reading import read, reading_of
 
     release = output_findings.release(for_version)
-    given = read(file, None if offline else reveal)
+    reading = reading_of(env_file, assigned, terminal.note, recursive=recursive)
+    given = read(file, None if offline else reveal, reading)
     known = None if offline else _read_cluster(ctx.obj, given)
     found = report.report(given, Goal(for_), known, release)
     findings = output_findings.kept(found.findings, options.ignore)

@@ -146,13 +146,22 @@ def emit(
         standard_output().write("".join(lines_waiting))
 
 
-def _yaml(envelope: Mapping[str, Any], stream: IO[str]) -> None:
+def documents(resources: Iterable[Mapping[str, Any]]) -> None:
+    """Print resources of Kubernetes as the documents of one YAML stream."""
+    for number, resource in enumerate(list(resources)):
+        if number:
+            say("---")
+        _yaml(resource, sys.stdout, several_lines="|")
+
+
+def _yaml(envelope: Mapping[str, Any], stream: IO[str], several_lines: str | None = None) -> None:
     import yaml
 
     dumper: Any = type("Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})
 
     def text(to: Any, value: str) -> Any:
         value, style = yaml_style(str(value))
+        style = style or (several_lines if "\n" in value else None)
         return to.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     dumper.add_representer(str, text)

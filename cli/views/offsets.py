@@ -17,7 +17,9 @@ from connectctl.ops.connect.source_offsets import (
     SourceOffset,
     StoredOffset,
 )
+from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.times import iso_utc
+from connectctl.ops.operations.offsets.config_map import check_names, config_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +105,31 @@ def _second(seconds: int) -> str:
 @lru_cache(maxsize=1024)
 def _day(day: int) -> str:
     return f"{datetime.fromtimestamp(day * 86_400, UTC):%Y-%m-%d}"
+
+
+# --------------------------------------------------------------------------------------- ConfigMaps
+
+
+def config_maps(found: SourceOffsets) -> list[dict[str, Any]]:
+    """Return the ConfigMap of each connector that has offsets, for Strimzi's operator. Raises
+    ``BadInput`` if effective offsets are unknown, and without offsets.
+    """
+    maps = []
+    for connector in found.connectors:
+        if any(entry.origin == UNKNOWN for entry in connector.offsets):
+            raise BadInput(
+                f"Which offsets of {connector.name} are effective is not known",
+                why="its dedicated offsets topic was not read (OFFSETS011)",
+            )
+        entries = [
+            (entry.key.partition, entry.effective)
+            for entry in connector.offsets
+            if entry.effective is not None
+        ]
+        if entries or len(found.connectors) == 1:
+            maps.append(config_map(connector.name, entries))
+    check_names(maps)
+    return maps
 
 
 # ------------------------------------------------------------------------------------------- tables

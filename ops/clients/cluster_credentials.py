@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.clients.librdkafka.java_overrides import from_java
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.endpoints import problem_of_brokers
+from connectctl.ops.config.java_clients import from_java
 from connectctl.ops.core.errors import BadInput, Unreachable
 from connectctl.ops.kafka.bootstrap import NAME_IT, share_a_server
 

@@ -15,23 +15,23 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, NoReturn
+from typing import Any
 
-from connectctl.ops.config import java_properties, strimzi, yaml_text
-from connectctl.ops.config.json_text import read_json
+from connectctl.ops.config import foreign_file, strimzi
+from connectctl.ops.config.documents import (
+    JSON,
+    PROPERTIES,
+    SHAPES,
+    Pairs,
+    read_documents,
+    with_values,
+)
 from connectctl.ops.config.masking import remember
 from connectctl.ops.config.settings import SECRET_KINDS, SecretSource
 from connectctl.ops.core.errors import BadInput
 
-JSON, YAML, PROPERTIES = "JSON", "YAML", "properties"
-FORMS = {".json": JSON, ".yaml": YAML, ".yml": YAML, ".properties": PROPERTIES}
 _AROUND = frozenset(
     {"name", "config", "initial_state", "offsets", "apiVersion", "kind", "type", "tasks"}
-)
-_TEMPLATE = re.compile(r"\{\{.*?\}\}")
-_SHAPES = (
-    "Write an object with name and config, or a flat object of properties, as Connect's "
-    "REST API accepts them."
 )
 
 
@@ -58,175 +58,51 @@ class Given:
 
 
 @dataclass(frozen=True)
-class _Pairs:
-    """An object with its members in order, repeated ones included, each with its line if that is
-    known.
+class Contents:
+    """What a file has: configurations, and the names of its other resources of Kubernetes.
+    ``refused`` is the error of a file that has only these.
     """
 
-    members: tuple[tuple[str, Any, int | None], ...]
-
-    @property
-    def last(self) -> dict[str, Any]:
-        return {name: value for name, value, _ in self.members}
+    given: tuple[Given, ...]
+    skipped: tuple[str, ...] = ()
+    refused: BadInput | None = None
 
 
 def parse(raw: bytes, file: str) -> tuple[Given, ...]:
-    """Return the configurations in ``raw``; the format follows from the extension of ``file``, else
-    from the content.
+    """Return the configurations in ``raw``. Raises ``BadInput`` as ``read_contents``, and if there
+    are none.
+    """
+    found = read_contents(raw, file)
+    if found.refused is not None:
+        raise found.refused
+    return found.given
+
+
+def read_contents(raw: bytes, file: str, values: Mapping[str, str] | None = None) -> Contents:
+    """Return the contents of a file; see ``read_documents``.
 
     JSON and YAML may be a list of configurations, YAML several documents. Raises ``BadInput`` with
     file and line.
     """
-    form = FORMS.get(PurePath(file).suffix.lower()) or _detected_format(
-        _text(raw, file, strict=False)
-    )
-    if form == PROPERTIES:
-        return (_from_properties(raw.decode(java_properties.ENCODING), file),)
-    text = _text(raw, file)
-    documents = _json(text, file) if form == JSON else _yaml(text, file)
-    found = tuple(
-        _given(item, text, file, form) for document in documents for item in _items(document)
-    )
-    for given in found:
-        remember({name: value for name, value in given.config.items() if name not in given.secrets})
-    if not found:
-        raise BadInput(f"{file} is empty", next_step=_SHAPES)
-    return found
-
-
-def _text(raw: bytes, file: str, *, strict: bool = True) -> str:
+    documents = read_documents(raw, file, template=values is not None)
+    items = [item for document in documents.items for item in _items(document)]
+    if not items:
+        raise BadInput(f"{file} is empty", next_step=SHAPES)
+    others = [i for i in items if isinstance(i, Pairs) and foreign_file.is_other_resource(i.last)]
+    ignored = set(map(id, others))
+    own = [item for item in items if id(item) not in ignored]
+    own = own if values is None else with_values(own, values, file)
+    refused = None
     try:
-        return raw.decode("utf-8-sig", "strict" if strict else "replace")
-    except UnicodeDecodeError as e:
-        line = raw.count(b"\n", 0, e.start) + 1
-        raise BadInput(
-            f"{file}, line {line} is not UTF-8", next_step="Save the file as UTF-8."
-        ) from e
-
-
-def _detected_format(text: str) -> str:
-    """Return the format by the first line that is neither empty nor a comment."""
-    for line in map(str.strip, text.splitlines()):
-        if not line or line[0] in "#!":
-            continue
-        if line[0] in "{[":
-            return JSON
-        sign = re.search(r"[=:]", line)
-        return PROPERTIES if sign and sign.group() == "=" else YAML
-    return YAML
-
-
-# ---------------------------------------------------------------------------------------- the forms
-
-
-def _json(text: str, file: str) -> list[Any]:
-    def refuse(word: str) -> NoReturn:
-        raise BadInput(f"{file} is not JSON", why=f"{word} is not a JSON number")
-
-    def pairs(members: list[tuple[str, Any]]) -> _Pairs:
-        return _Pairs(tuple((name, value, None) for name, value in members))
-
-    try:
-        value = read_json(
-            text,
-            object_pairs_hook=pairs,
-            parse_int=str,
-            parse_float=str,
-            parse_constant=refuse,
-            strict=False,
-        )
-    except json.JSONDecodeError as e:
-        raise BadInput(f"{file}, line {e.lineno} is not JSON", why=e.msg, next_step=_SHAPES) from e
-    except RecursionError as e:
-        raise BadInput(
-            f"{file} is not a connector configuration", why="it is nested too deeply"
-        ) from e
-    return value if isinstance(value, list) else [value]
-
-
-def _yaml(text: str, file: str) -> list[Any]:
-    import yaml
-
-    try:
-        nodes = [
-            node
-            for node in yaml_text.compose_all(text)
-            if node.value != "" or not node.tag.endswith(":null")
-        ]
-        documents = [_plain(node, file) for node in nodes]
-    except yaml.MarkedYAMLError as e:
-        if _TEMPLATE.search(text):
-            hint = (
-                "Render it first, for example with helm template CHART, and give the result: -f -."
-            )
-            raise BadInput(
-                f"{file} is not YAML", why="it is a template: it has {{ … }}", next_step=hint
-            ) from e
-        line = f", line {e.problem_mark.line + 1}" if e.problem_mark else ""
-        raise BadInput(f"{file}{line} is not YAML", why=e.problem, next_step=_SHAPES) from e
-    except (yaml.YAMLError, RecursionError) as e:
-        raise BadInput(
-            f"{file} is not YAML", why=" ".join(str(e).split()), next_step=_SHAPES
-        ) from e
-    return [
-        item
-        for document in documents
-        for item in (document if isinstance(document, list) else [document])
-    ]
-
-
-def _plain(node: Any, file: str) -> Any:
-    """Return a YAML node with scalars as written text; null is None, booleans are as Connect writes
-    them.
-    """
-    import yaml
-
-    if isinstance(node, yaml.MappingNode):
-        members = []
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
-                raise BadInput(
-                    f"{file}, line {line} is not a connector configuration",
-                    why="a name must be a string",
-                )
-            members.append((key.value, _plain(value, file), line))
-        return _Pairs(tuple(members))
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(item, file) for item in node.value]
-    if node.tag.endswith(":null"):
-        return None
-    if node.tag.endswith(":bool"):
-        return node.value.lower() in ("true", "yes", "on")
-    return node.value
-
-
-def _from_properties(text: str, file: str) -> Given:
-    try:
-        found = list(java_properties.properties(text))
-    except java_properties.Malformed as e:
-        why = "\\u must be followed by four hexadecimal digits"
-        raise BadInput(f"{file}, line {e.line} cannot be read", why=why) from e
-    if not found:
-        raise BadInput(f"{file} is empty", next_step="Write one property on a line: name=value.")
-    for property_ in found:
-        if not property_.separated:
-            line = _line_of(text, property_.begin)
-            raise BadInput(f"{file}, line {line} is not a property", why="it has no value")
-    lines: dict[str, list[int]] = {}
-    for property_ in found:
-        lines.setdefault(property_.key, []).append(_line_of(text, property_.begin))
-    config: dict[str, str | None] = {property_.key: property_.value for property_ in found}
-    return Given(
-        config.get("name") or "",
-        config,
-        file,
-        {name: at for name, at in lines.items() if len(at) > 1},
-    )
-
-
-def _line_of(text: str, at: int) -> int:
-    return len(re.findall(r"\r\n|\r|\n", text[:at])) + 1
+        given = [_given(i, documents.text, file, documents.form) for i in own or others[:1]]
+    except BadInput as e:
+        if own:
+            raise
+        given, refused = [], e
+    for each in given:
+        remember({name: value for name, value in each.config.items() if name not in each.secrets})
+    skipped = tuple(foreign_file.name_of(other.last) for other in others)
+    return Contents(tuple(given), skipped, refused)
 
 
 # --------------------------------------------------------------------------------------- the shapes
@@ -236,18 +112,22 @@ def _items(document: Any) -> Sequence[Any]:
     """Return the manifests of a list, as ``kubectl get -o yaml`` prints them; any other value by
     itself.
     """
-    members = document.last if isinstance(document, _Pairs) else {}
+    members = document.last if isinstance(document, Pairs) else {}
     listed = members.get("items") if str(members.get("kind")).endswith("List") else None
     return listed if isinstance(listed, list) else [document]
 
 
 def _given(document: Any, text: str, file: str, form: str) -> Given:
-    if not isinstance(document, _Pairs):
+    if not isinstance(document, Pairs):
         kind = {list: "a list in a list", type(None): "null"}.get(type(document), "a single value")
         raise BadInput(
-            f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=_SHAPES
+            f"{file} is not a connector configuration", why=f"it contains {kind}", next_step=SHAPES
         )
-    if strimzi.is_manifest(document.last):
+    foreign_file.refuse(document.last, file)
+    if form == PROPERTIES:
+        name = document.last.get("name") or ""
+        return Given(name, document.last, file, dict(_repeated(document, text, form)))
+    if strimzi.is_manifest(document.last) or foreign_file.is_other_resource(document.last):
         return _from_manifest(document, text, file, form)
     if isinstance(document.last.get("connectors"), list) and "connector.class" not in document.last:
         raise BadInput(
@@ -255,16 +135,8 @@ def _given(document: Any, text: str, file: str, form: str) -> Given:
             why="it is what connectors list prints, which has no configurations",
             next_step="Use connectctl connectors show NAME -o json.",
         )
-    lists = [name for name, value in document.last.items() if _is_list_of_objects(value)]
-    if lists and not document.last.keys() & {"connector.class", "config"}:
-        raise BadInput(
-            f"{file} is not a connector configuration",
-            why=f"it has no connector.class; {lists[0]} is a list of objects",
-            next_step=f"Give the list by itself, for example: yq .{lists[0]} {file} | connectctl "
-            "validate -f -",
-        )
     outer, inner = document, document
-    if isinstance(config := document.last.get("config"), _Pairs):
+    if isinstance(config := document.last.get("config"), Pairs):
         inner = config
         if not document.last.keys() & {"kind", "apiVersion"}:
             _refuse_unknown_members(document, file)
@@ -272,13 +144,13 @@ def _given(document: Any, text: str, file: str, form: str) -> Given:
         raise BadInput(
             f"{file} is not a connector configuration",
             why="config is not an object",
-            next_step=_SHAPES,
+            next_step=SHAPES,
         )
     if not inner.members:
         raise BadInput(
             f"{file} is not a connector configuration",
             why="it has no properties",
-            next_step=_SHAPES,
+            next_step=SHAPES,
         )
     secrets = _secrets(inner)
     config = {
@@ -305,18 +177,12 @@ def _given(document: Any, text: str, file: str, form: str) -> Given:
     )
 
 
-def _is_list_of_objects(value: Any) -> bool:
-    return (
-        isinstance(value, list) and bool(value) and all(isinstance(item, _Pairs) for item in value)
-    )
-
-
-def _from_manifest(manifest: _Pairs, text: str, file: str, form: str) -> Given:
-    parts = {name: value.last for name, value in manifest.last.items() if isinstance(value, _Pairs)}
+def _from_manifest(manifest: Pairs, text: str, file: str, form: str) -> Given:
+    parts = {name: value.last for name, value in manifest.last.items() if isinstance(value, Pairs)}
     metadata, spec = parts.get("metadata", {}), parts.get("spec", {})
     name, state = strimzi.read(manifest.last.get("kind"), metadata, spec, file)
-    inner = spec.get("config") or _Pairs(())
-    if not isinstance(inner, _Pairs):
+    inner = spec.get("config") or Pairs(())
+    if not isinstance(inner, Pairs):
         raise BadInput(
             f"{file} is not a connector configuration", why="spec.config is not an object"
         )
@@ -333,7 +199,7 @@ def _from_manifest(manifest: _Pairs, text: str, file: str, form: str) -> Given:
     )
 
 
-def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
+def _secrets(inner: Pairs) -> dict[str, SecretSource]:
     """Return the properties that refer to secrets as in contexts.
 
     References are ``{env: NAME}``, ``{file: PATH}`` and ``{command: LINE}``. References to Kafka's
@@ -342,14 +208,14 @@ def _secrets(inner: _Pairs) -> dict[str, SecretSource]:
     found = {}
     for name, value, _ in inner.members:
         for kind, location in (
-            value.last.items() if isinstance(value, _Pairs) and len(value.last) == 1 else ()
+            value.last.items() if isinstance(value, Pairs) and len(value.last) == 1 else ()
         ):
             if kind in SECRET_KINDS and isinstance(location, str) and location:
                 found[name] = SecretSource(kind, location)
     return found
 
 
-def _refuse_unknown_members(whole: _Pairs, file: str) -> None:
+def _refuse_unknown_members(whole: Pairs, file: str) -> None:
     """Raise ``BadInput`` for an unknown member, as ``POST /connectors`` refuses it."""
     unknown = [name for name in whole.last if name not in _AROUND]
     if unknown:
@@ -367,6 +233,8 @@ def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
     if isinstance(value, SecretSource):
         return str(value)
     where = f"{file}, line {line}" if line else file
+    if name == "<<":
+        raise BadInput(f"{where} is not a connector configuration", why="a name must be a string")
     kind = "a list" if isinstance(value, list) else "an object"
     raise BadInput(
         f"{where}: {name} is {kind}",
@@ -376,7 +244,7 @@ def _value(name: str, value: Any, line: int | None, file: str) -> str | None:
     )
 
 
-def _repeated(whole: _Pairs, text: str, form: str) -> Iterator[tuple[str, list[int]]]:
+def _repeated(whole: Pairs, text: str, form: str) -> Iterator[tuple[str, list[int]]]:
     """Yield the members that occur more than once, with their lines."""
     for name, count in Counter(name for name, _, _ in whole.members).items():
         if count < 2:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup, is_address
+from connectctl.ops.connect.missing_class import shortened
 from connectctl.ops.core.finding import counted
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def cause_of(status: Status | None) -> str | None:
         return None
     lines = [line.strip() for line in masked(status.trace).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines)[-1 if causes else 0]
+    return shortened((causes or lines)[-1 if causes else 0])
 
 
 def from_rest(name: str, data: Mapping[str, Any]) -> Connector:

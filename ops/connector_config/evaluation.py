@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from enum import StrEnum
 
 from connectctl.ops.config.strimzi import Doubled
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.missing_class import INSTALL, missing_class, shortened
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.connector_config import (
     exactly_once_rules,
@@ -43,8 +43,7 @@ INITIAL_OFFSETS = Rule("CONFIG034", Severity.ERROR)
 GIVEN_TWICE = Rule("CONFIG035", Severity.WARNING)
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 _POLICY = re.compile(r"The '(\w+)' policy does not allow '(.+)' to be overridden")
-_NO_CLASS = "Failed to find any class that implements Connector"
-_PLUGIN_NAME = re.compile(r"name='([^']+)'")
+CLASS = "connector.class"
 _CONSEQUENCE = "Invalid value null for configuration "
 _SHORT = 160
 
@@ -163,14 +162,13 @@ def _of_worker_error(error: _WorkerError, subject: Subject) -> Finding:
             "connector.client.config.override.policy."
         )
         return override_rules.NOT_ALLOWED.found(subject.name, f"{text}{reporters}", step)
-    if text.startswith(_NO_CLASS):
-        message, _, installed = text.partition(", available connectors are")
-        step = (
-            f"{_similar(subject, installed)}Correct connector.class, or install the plugin on "
-            "every worker: "
-        )
-        step += "connectctl plugins list."
-        return framework_rules.no_class.found(subject.name, f"{message}.{reporters}", step)
+    if missing := missing_class(text):
+        # The worker refuses a connector's class before it validates any property.
+        about = error.property or CLASS
+        where = "" if about == CLASS else f"{about}: "
+        rule = framework_rules.no_class if about == CLASS else WORKER_ERROR
+        message = f"{where}{missing}{'' if missing.similar else '.'}{reporters}"
+        return rule.found(subject.name, message, f"Correct {about}, or {INSTALL}.")
     named = error.property if error.property and error.property not in text else ""
     step = (
         f"Correct {error.property}."
@@ -180,24 +178,6 @@ def _of_worker_error(error: _WorkerError, subject: Subject) -> Finding:
     return WORKER_ERROR.found(
         subject.name, f"{named}{': ' if named else ''}{text}{reporters}", step
     )
-
-
-def _similar(subject: Subject, installed: str) -> str:
-    """Return the question for the installed class with the most similar name, by the list in a
-    worker's error.
-    """
-    names = {
-        path.rsplit(".", 1)[-1].removesuffix("Connector"): path
-        for path in _PLUGIN_NAME.findall(installed)
-    }
-    name = (
-        (subject.config.get("connector.class") or "")
-        .strip()
-        .rsplit(".", 1)[-1]
-        .removesuffix("Connector")
-    )
-    similar = get_close_matches(name, names, 1)
-    return f"Do you mean {names[similar[0]]}? " if similar else ""
 
 
 def disagreement(subject: Subject, errors: Sequence[_WorkerError]) -> Iterator[Finding]:
@@ -211,7 +191,8 @@ def disagreement(subject: Subject, errors: Sequence[_WorkerError]) -> Iterator[F
             if not texts:
                 parts.append(f"{worker} accepts it")
             else:
-                parts.append(f"{worker} reports: {_shortened(scrubbed(texts[0], subject.config))}")
+                text = shortened(scrubbed(texts[0], subject.config))
+                parts.append(f"{worker} reports: {_shortened(text)}")
         yield exactly_once_rules.DISAGREE.found(
             subject.name, f"{'; '.join(parts)}.", "connectctl plugins list"
         )

@@ -21,6 +21,7 @@ from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.health import reason_of
 from connectctl.ops.connect.internal_topics import address
+from connectctl.ops.connect.missing_class import missing_class
 from connectctl.ops.connect.offset_store import TOPIC as OFFSETS_TOPIC
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.connector_config.exactly_once_rules import (
@@ -41,7 +42,7 @@ MOST = 500
 Configs = Mapping[str, Mapping[str, str | None]]
 _PREFIX = re.compile(r"^(?:(?:[a-z]+\.)+[A-Z]\w*(?:Exception|Error): )+")
 _ABOUT_CONFIG = re.compile(
-    r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): |^Failed to find any class "
+    r"^[\w.]*(?:BadRequestException|ConfigException|PluginLoadingException): "
 )
 """A response with status 500 that is certainly about the configuration."""
 _HINT = "Check that the worker runs, and its address: connectctl context show."
@@ -231,7 +232,9 @@ def _is_about_config(calls: ConnectCalls, url: str, error: ConnectctlError) -> b
     if error.code != "worker-error":
         return error.code == "rejected"
     text = error.why or ""
-    return bool(_ABOUT_CONFIG.match(text)) or (bool(_PREFIX.match(text)) and _answers(calls, url))
+    if _ABOUT_CONFIG.match(text) or missing_class(text) is not None:
+        return True
+    return bool(_PREFIX.match(text)) and _answers(calls, url)
 
 
 def _answers(calls: ConnectCalls, url: str) -> bool:

@@ -18,6 +18,7 @@ from fakes.runner import command_at, commands, invoke
 from helpexamples import examples, logical_lines, parts_of
 
 DIFFERENT = {
+    "--from": "the files of a worker of context add, a moment of audit",
     "--all": "connectors of the cluster; sandboxes of this user",
     "--engine": "Spark pays off from another number of records on for offsets than for an audit",
     "--exit-code": "1 where a cluster is not healthy, as of a probe; 3 where a change is pending, "

@@ -82,8 +82,8 @@ def test_equal_values_are_an_info_and_a_paused_state_given_twice_is_a_warning(fi
         (HELM, "it is a template: it has {{ … }}. Render it first"),
         (
             ANSIBLE,
-            "it has no connector.class; kafka_connect_connectors is a list of objects. Give the "
-            "list by itself",
+            "they are variables of Ansible; kafka_connect_connectors is a list of objects. Give "
+            "the list by itself",
         ),
     ],
 )
@@ -177,7 +177,8 @@ def test_a_class_that_is_not_installed_is_named_with_the_nearest_and_without_the
     code, out, _ = run("-f", "c.json", "-o", "json", obj=answering(error))
     (finding,) = json.loads(out)["findings"]
     assert (code, finding["id"]) == (1, "CONFIG001")
-    assert "Do you mean a.b.PostgresConnector?" in finding["nextStep"]
+    said = "No such class io.debezium.Postgres; did you mean a.b.PostgresConnector?"
+    assert finding["message"] == said
     assert "connectctl plugins list" in finding["nextStep"]
     assert len(out) < 2_000
 

@@ -177,7 +177,7 @@ def test_what_validate_calls_an_error_is_refused_and_what_it_warns_of_is_in_the_
     )
     missing = place.file("states-none", **{"connector.class": "FileStreamSorce", "topic": "t"})
     refused = place.run("connectors", "apply", "-f", missing, "--yes")
-    told(refused, 2, "CONFIG001", "Failed to find any class")
+    told(refused, 2, "CONFIG001", "No such class FileStreamSorce; did you mean ", "plugins list")
     assert len(refused.err) < 1_000
 
 

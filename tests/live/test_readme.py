@@ -29,6 +29,7 @@ ORDER = (
     "docs/how-to/connectors-as-code.md",
     "docs/commands/preflight.md",
     "docs/commands/validate.md",
+    "docs/how-to/templates.md",
     "docs/commands/tasks.md",
     "docs/commands/upgrade.md",
     "docs/how-to/exactly-once.md",

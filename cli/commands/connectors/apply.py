@@ -16,6 +16,7 @@ import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import PENDING
+from connectctl.cli.output import terminal
 from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
@@ -26,21 +27,36 @@ from connectctl.ops.operations.connectors.access import observed_cluster
 from connectctl.ops.operations.connectors.config import files as config_files
 from connectctl.ops.operations.connectors.config import operations
 from connectctl.ops.operations.connectors.config.directory import PruneRequest
-from connectctl.ops.operations.connectors.config.files import read, refuse_unusable, usable
+from connectctl.ops.operations.connectors.config.files import refuse_unusable, usable
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired
+from connectctl.ops.operations.connectors.config.reading import Reading, read, reading_of
 from connectctl.ops.operations.connectors.config.values import difference, shown
 from connectctl.ops.operations.connectors.observe import exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
 
+Files = tuple[Sequence[Path], Reading]
+"""Files and directories, and how they are read."""
 
-def read_desired(files: Sequence[Path]) -> tuple[Desired, ...]:
+
+def files_of(
+    files: Sequence[Path],
+    env_files: Sequence[Path] | None,
+    assigned: Sequence[str] | None,
+    *,
+    recursive: bool = False,
+) -> Files:
+    """Return ``files`` with how they are read."""
+    return files, reading_of(env_files, assigned, terminal.note, recursive=recursive)
+
+
+def read_desired(files: Sequence[Path], reading: Reading) -> tuple[Desired, ...]:
     """Return the connectors in ``files``, with their secrets."""
-    return tuple(config_files.desired(files, reveal))
+    return tuple(config_files.desired(files, reveal, reading))
 
 
 def apply_files(
     session: Session,
-    files: Sequence[Path],
+    files: Files,
     exit_code: bool,
     options: ConfigOptions,
     *,
@@ -50,9 +66,9 @@ def apply_files(
     were applied from existing, and globs of others to delete. ``exit_code``: a dry run with changes
     exits with 3.
     """
-    pruned = PruneRequest.of(files, *prune)
+    pruned = PruneRequest.of(files[0], *prune, recursive=files[1].recursive)
     request = operations.ApplyRequest(
-        connectors=read_desired(files), prune=pruned, **options.of_request
+        connectors=read_desired(*files), prune=pruned, **options.of_request
     )
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted

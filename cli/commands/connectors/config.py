@@ -13,8 +13,11 @@ from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import (
     PENDING,
     ConnectorArgument,
+    EnvFileOption,
     OutputOption,
     PendingOption,
+    RecursiveOption,
+    SetOption,
     WaitOptions,
     with_options,
 )
@@ -57,6 +60,9 @@ def create(
             "--offsets", metavar="FILE", help="Output of offsets show -o json or of the REST API."
         ),
     ] = None,
+    recursive: RecursiveOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors that are not there yet.
@@ -73,11 +79,11 @@ def create(
     connector that is created under the name of an older one resumes from the offsets of that one.
     Undo: connectctl runs undo RUN.
     """
-    from connectctl.cli.commands.connectors.apply import read_desired
+    from connectctl.cli.commands.connectors.apply import files_of, read_desired
     from connectctl.ops.operations.connectors.config import offsets as config_offsets
     from connectctl.ops.operations.connectors.config import operations
 
-    given = read_desired(file)
+    given = read_desired(*files_of(file, env_file, assigned, recursive=recursive))
     entries = config_offsets.check_initial(given, offsets)
     request = operations.CreateRequest(
         connectors=given, stopped=stopped, entries=entries, **options.of_request
@@ -105,6 +111,9 @@ def apply(
         ),
     ] = None,
     exit_code: PendingOption = False,
+    recursive: RecursiveOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     options: ConfigOptions = ConfigOptions(),
 ) -> None:
     """Create connectors, or change them to what files say, in one plan. What no file names stays as
@@ -115,6 +124,7 @@ def apply(
       connectctl connectors apply -f orders.json --dry-run
       connectctl connectors apply -f connectors/ --prune --yes --wait
       connectctl connectors apply -f connectors/ --dry-run --exit-code       exit code 3 if changes are pending
+      connectctl connectors apply -f orders.json --env-file prod.env --set TASKS=4
 
     A property that a file does not have is removed. Each connector is compared again before it is
     changed: one that another client changed meanwhile is not changed. The plan says what restarts,
@@ -125,8 +135,9 @@ def apply(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
+    files = connectors_apply.files_of(file, env_file, assigned, recursive=recursive)
     pruning = prune, prune_match or ()
-    connectors_apply.apply_files(ctx.obj, file, exit_code, options, prune=pruning)
+    connectors_apply.apply_files(ctx.obj, files, exit_code, options, prune=pruning)
 
 
 @with_options
@@ -225,6 +236,8 @@ def diff(
     connector: ConnectorArgument,
     file: FileOption,
     exit_code: PendingOption = False,
+    env_file: EnvFileOption = None,
+    assigned: SetOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what differs between a connector and a file.
@@ -236,7 +249,7 @@ def diff(
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
 
-    given = connectors_apply.read_desired([file])
+    given = connectors_apply.read_desired(*connectors_apply.files_of([file], env_file, assigned))
     wanted = next((each for each in given if each.name == connector), None)
     if wanted is None:
         names = ", ".join(each.name for each in given)

@@ -187,6 +187,15 @@ def add(
             "env:NAME, file:FILE or command:COMMAND; of a list with commas. Repeatable.",
         ),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE[:SERVICE]",
+            help="What a worker is started with: worker.properties, a file of CONNECT_… "
+            "variables, a compose file, or Strimzi's KafkaConnect. Other options come before it.",
+        ),
+    ] = None,
     current: UseOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
@@ -200,11 +209,13 @@ def add(
         --set client.security.protocol=SASL_SSL \\
         --set client.sasl.mechanism=PLAIN --set client.sasl.username=ops \\
         --set client.sasl.password=env:KAFKA_PASSWORD
+      connectctl context add prod --from worker.properties --dry-run
+      connectctl context add dev --from docker-compose.yml:connect --bootstrap-servers localhost:9092
 
     Passwords are written as references only: env:NAME, file:FILE or command:COMMAND. A new file is
     for its owner only.
     """
-    context_change.add(ctx.obj, name, settings or [], current=current, dry_run=dry_run)
+    context_change.add(ctx.obj, name, settings or [], source, current=current, dry_run=dry_run)
 
 
 @app.command()

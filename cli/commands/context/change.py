@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import apply
 from connectctl.cli.output import terminal
 from connectctl.cli.session import SANDBOX, Session, sandbox_file
-from connectctl.ops.config import context_edit, masking, paths, yaml_text
+from connectctl.ops.config import context_edit, context_source, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.core.errors import BadInput, Refused
 
@@ -45,9 +45,16 @@ def use(session: Session, name: str, *, dry_run: bool) -> None:
 
 
 def add(
-    session: Session, name: str, settings: Sequence[str], *, current: bool, dry_run: bool
+    session: Session,
+    name: str,
+    settings: Sequence[str],
+    source: str | None,
+    *,
+    current: bool,
+    dry_run: bool,
 ) -> None:
-    """Add the context ``name`` with the flags and ``settings``. Raises ``BadInput`` for values not
+    """Add the context ``name`` with the flags and ``settings``, and what the file ``source`` has
+    besides. Raises ``BadInput`` for values not
     allowed in the file.
     """
     if not NAME.fullmatch(name):
@@ -59,7 +66,8 @@ def add(
     if name in _parsed(path, text).names:
         hint = f"Give another name, or remove it first: connectctl context remove {name}"
         raise BadInput(f"Context {name} already exists in {path}", next_step=hint, code="exists")
-    entry = _entry(session, settings)
+    known = context_source.read_source(source, name) if source else context_source.Source()
+    entry = _entry(session, settings, known.entry)
     if not entry.get("bootstrap_servers") and not entry.get("rest"):
         raise BadInput(
             "The context has no cluster", next_step="Give --bootstrap-servers, or --rest."
@@ -76,6 +84,8 @@ def add(
         return context_edit.use(added, name) if current else added
 
     _write(path, former, text, changed, dry_run=dry_run)
+    for note in known.notes:
+        terminal.note(note)
     terminal.note(f"{'Would add' if dry_run else 'Added'} the context {name} to {path}")
 
 
@@ -148,11 +158,15 @@ def _write(
         context_edit.replace_file(path, changed, former)
 
 
-def _entry(session: Session, settings: Sequence[str]) -> dict[str, Any]:
-    """Return the context's entry for the flags and ``KEY=VALUE`` settings; lists have commas."""
+def _entry(session: Session, settings: Sequence[str], known: dict[str, Any]) -> dict[str, Any]:
+    """Return the context's entry for the flags and ``KEY=VALUE`` settings, and for what is
+    ``known`` besides; lists have commas.
+    """
     from connectctl.ops.config.context_file import is_list_setting
 
-    entry: dict[str, Any] = {}
+    entry = dict(known)
+    if session.flags.get("rest"):
+        entry.pop("rest_is_group", None)  # it was about the other addresses
     for name in FROM_FLAGS:
         if (value := session.flags.get(name)) not in (None, []):
             _put(entry, name, list(value) if isinstance(value, (list, tuple)) else value)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from connectctl.cli.garbage_collection import without_collection
-from connectctl.cli.options import ConnectorsArgument, GroupOption, ListOption, PatienceOption
+from connectctl.cli.options import ConnectorsArgument, GroupOption, PatienceOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.session import Session
@@ -20,6 +21,17 @@ from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
+
+
+class OffsetsOutput(StrEnum):
+    """Values of ``-o``: those of every list, and ``configmap``."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    CONFIGMAP = "configmap"
 
 
 def show(
@@ -53,7 +65,14 @@ def show(
         ),
     ] = 10_000,
     group: GroupOption = None,
-    output: ListOption = Output.TABLE,
+    output: Annotated[
+        OffsetsOutput,
+        typer.Option(
+            "--output",
+            "-o",
+            help="table, wide, json, yaml; name for one name a line; configmap for Strimzi.",
+        ),
+    ] = OffsetsOutput.TABLE,
 ) -> None:
     """Show the offset of every source partition, in the global topic, in the dedicated one, and
     the effective one; of a sink, what its consumer group has committed.
@@ -65,6 +84,7 @@ def show(
       connectctl offsets show orders -o json       one, for scripts
       connectctl offsets show archive              a sink: committed offsets, and the lag
       connectctl offsets show --group connect-t    a transform's group, without a connector
+      connectctl offsets show orders -o configmap  for alterOffsets.fromConfigMap of Strimzi
       connectctl offsets show -f dump.jsonl        from a saved topic, without a cluster
       kcat -C -e -J -b broker:9092 -t connect-offsets | connectctl offsets show -f -
 
@@ -78,12 +98,13 @@ def show(
     from connectctl.cli.commands.offsets import sink_show
     from connectctl.ops.operations.offsets.snapshot import OffsetsQuery
 
+    form = None if output is OffsetsOutput.CONFIGMAP else Output(output.value)
     if group is not None:
         if connectors or file:
             raise BadInput(
                 "--group cannot be combined with connectors or files", next_step="Give one of them."
             )
-        sink_show.show_group(ctx.obj, group, output)
+        sink_show.show_group(ctx.obj, group, form)
         return
     if global_only and dedicated_only:
         raise BadInput(
@@ -94,11 +115,11 @@ def show(
         tuple(connectors or ()), not dedicated_only, not global_only, all_generations
     )
     try:
-        _show_sources(ctx.obj, query, file, patience, limit, output)
+        _show_sources(ctx.obj, query, file, patience, limit, form)
     except BadInput as e:
         if e.code != "sink" or file:
             raise
-        sink_show.show_sinks(ctx.obj, query.connectors, output)
+        sink_show.show_sinks(ctx.obj, query.connectors, form)
 
 
 def _show_sources(
@@ -107,7 +128,7 @@ def _show_sources(
     file: Path | None,
     patience: float,
     limit: int,
-    output: Output,
+    output: Output | None,
 ) -> None:
     from connectctl.ops.operations.offsets.effective_offsets import assemble
 
@@ -117,10 +138,12 @@ def _show_sources(
             _from_file(session, file, query) if file else _from_cluster(session, query, patience)
         )
         found = assemble(snapshot, query)
-        data = views.as_json(found, read_at, output) if not output.for_people else {}
-        terminal.emit(
-            "SourceOffsets", cluster | data, output, partial(views.print_table, found, limit)
-        )
+        if output is None:
+            terminal.documents(views.config_maps(found))
+        else:
+            data = views.as_json(found, read_at, output) if not output.for_people else {}
+            table = partial(views.print_table, found, limit)
+            terminal.emit("SourceOffsets", cluster | data, output, table)
     terminal.findings(found.findings)
     if not found.complete:
         raise typer.Exit(1)

@@ -18,6 +18,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_topic, gap_findings, gap_of
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 from connectctl.ops.operations.connectors.observe import read_facts
+from connectctl.ops.operations.offsets.config_map import config_map
 from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, offset_json, partition_json
 from connectctl.ops.operations.sink_offsets.observe import (
     offsets_of_connector,
@@ -62,18 +63,18 @@ def observed(
     return found, gaps
 
 
-def show_sinks(session: Session, names: Sequence[str], output: Output) -> None:
+def show_sinks(session: Session, names: Sequence[str], output: Output | None) -> None:
     """Show the committed offsets of the sink connectors ``names``."""
     _show(session, *observed(session, configured_sinks(session, names)), output)
 
 
-def show_group(session: Session, group: str, output: Output) -> None:
+def show_group(session: Session, group: str, output: Output | None) -> None:
     """Show the committed offsets of one group, without requests to workers."""
     _show(session, [offsets_of_group(session.group_offsets, session.kafka, group)], [], output)
 
 
 def _show(
-    session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output
+    session: Session, found: Sequence[GroupOffsets], gaps: Sequence[Gap], output: Output | None
 ) -> None:
     found = [with_pending(session.group_offsets, each) for each in found]
     gaps = [*gaps, *(_unseen(topic) for each in found for topic in sorted(each.unseen))]
@@ -102,10 +103,18 @@ def _show(
             if each.pending:
                 terminal.say_wrapped(_pending_line(each))
 
-    terminal.emit("SinkOffsets", data, output, table)
+    if output is None:
+        terminal.documents(config_map(each.name, _committed(each)) for each in found)
+    else:
+        terminal.emit("SinkOffsets", data, output, table)
     terminal.findings(findings)
     if findings:
         raise typer.Exit(1)
+
+
+def _committed(found: GroupOffsets) -> Iterator[tuple[Any, Any]]:
+    for place, committed in sorted(found.committed.items()):
+        yield partition_json(place), offset_json(committed)
 
 
 def _pending_line(found: GroupOffsets) -> str:

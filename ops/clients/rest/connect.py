@@ -23,6 +23,7 @@ from connectctl.ops.config.json_shape import Malformed, encodable, has_escaped_s
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import rest_answers
 from connectctl.ops.connect.connector import path_of
+from connectctl.ops.connect.missing_class import shortened
 from connectctl.ops.core.errors import (
     BadInput,
     ConnectctlError,
@@ -402,7 +403,7 @@ def _message(answer: httpx.Response) -> tuple[str, bool]:
         )
     try:
         message = read_json(answer.content)["message"]
-        return str(message).encode(errors="replace").decode(), True
+        return shortened(str(message).encode(errors="replace").decode()), True
     except (ValueError, KeyError, TypeError):
         # Not from Connect itself: a proxy, or the servlet container.
         return answer.reason_phrase or "no reason given", False

@@ -28,11 +28,13 @@ from connectctl.ops.operations.offsets.backup_seal import (
     verified,
     verified_part,
 )
+from connectctl.ops.operations.offsets.config_map import as_lines
+from connectctl.ops.operations.offsets.foreign_dump import CALL, NO_KEYS, foreign_form
 from msgspec import UNSET, UnsetType
 
 FORM = (
     'Each line is like {"topic":"…","partition":0,"offset":0,"key":"…","value":"…"}. These write such a file: '
-    "connectctl offsets backup --out FILE, and kcat -C -J -e -t TOPIC."
+    f"connectctl offsets backup --out FILE, and {CALL}."
 )
 BLOCK = 1 << 18
 """Bytes of a block, without the rest of its last line."""
@@ -77,7 +79,7 @@ class _Line(_Origin, gc=False):
         if self.key is not UNSET or self.keyBase64 is not UNSET:
             return True
         if self.group is UNSET and self.kind not in SEALS:
-            raise ValueError("it has no key")
+            raise ValueError(NO_KEYS)
         return False
 
     def record(self, number: int) -> ConsumerRecord:
@@ -184,12 +186,17 @@ def _by_line(block: bytes, source: str, first: int) -> Iterator[tuple[int, _Line
         except UnicodeDecodeError as e:
             raise _no_text(source) from e
         except (msgspec.MsgspecError, RecursionError) as e:
-            raise _no_record(source, number, e) from e
+            raise _no_record(source, number, e, text) from e
 
 
-def _no_record(source: str, number: int, error: Exception) -> BadInput:
+def _no_record(source: str, number: int, error: Exception, line: bytes = b"") -> BadInput:
+    form = foreign_form(line.decode(errors="replace"))
     return BadInput(
-        f"{source}, line {number}: this is not a record", why=str(error), next_step=FORM
+        f"{source}, line {number}: this is not a record",
+        why=form or str(error),
+        next_step=f"Make it with: {CALL} > FILE, or connectctl offsets backup --out FILE."
+        if form
+        else FORM,
     )
 
 
@@ -225,7 +232,7 @@ def blocks_of(path: Path) -> Iterator[bytes]:
     with _readable(path):
         for part in _files(path):
             with nullcontext(sys.stdin.buffer) if str(part) == "-" else part.open("rb") as file:
-                blocks = _blocks(file)
+                blocks = as_lines(_blocks(file), name_of(part))
                 yield from (
                     verified_part(blocks, part)
                     if path.is_dir()

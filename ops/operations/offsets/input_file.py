@@ -16,6 +16,8 @@ from connectctl.ops.config.yaml_text import repeated
 from connectctl.ops.connect.offset_rules import format_problems
 from connectctl.ops.connect.source_offsets import UNKNOWN
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.operations.offsets.config_map import is_config_map, offsets_of
+from connectctl.ops.operations.offsets.foreign_dump import CALL, foreign_form, is_record
 
 LONGEST = 200
 """Characters of an input that a message quotes."""
@@ -28,14 +30,23 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
     """
     source = "standard input" if str(path) == "-" else str(path)
     try:
-        text = (sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()).decode()
-        data = _parse(text)
+        raw = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as e:
         raise BadInput(f"{source} cannot be read", why=e.strerror) from e
+    text = raw.decode(errors="replace")
+    try:
+        data = _parse(raw.decode())
     except ValueError as e:
+        _refuse_dump(text, source)
         raise BadInput(
             f"{source} is neither JSON nor YAML", why=str(e).split("\n", 1)[0], next_step=FORM
         ) from e
+    if is_config_map(data):
+        data = offsets_of(data, connector, source)
+    parts = data if isinstance(data, list) else [data]
+    known = isinstance(data, dict) and data.keys() & {"offsets", "kind"}
+    if not known and not all(isinstance(part, dict) and "partition" in part for part in parts):
+        _refuse_dump(text, source)
     if twice := repeated(text):
         raise BadInput(
             f"{source} sets a name more than once", why=twice, next_step="Leave one of them out."
@@ -56,6 +67,22 @@ def read_entries(path: Path, connector: str) -> tuple[tuple[str, str], ...]:
             next_step=FORM,
         )
     return tuple((json.dumps(partition), json.dumps(offset)) for partition, offset in entries)
+
+
+def _refuse_dump(text: str, source: str) -> None:
+    """Raise ``BadInput`` for the records of an offsets topic."""
+    lines = [line for line in text.splitlines() if line.strip()][:3]  # a backup begins with a seal
+    form = foreign_form(lines[0]) if lines else None
+    if form is None and not any(map(is_record, lines)):
+        return
+    step = f"connectctl offsets show -f {'FILE' if form else source} -o json > offsets.json"
+    raise BadInput(
+        f"{source} has records of an offsets topic, and not a connector's offsets",
+        why=form,
+        next_step=f"Make them with: {CALL} > FILE, then: {step}"
+        if form
+        else f"Make them with: {step}",
+    )
 
 
 def partition_text(text: str) -> str:

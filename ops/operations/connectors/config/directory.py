@@ -272,15 +272,23 @@ def _rank(steps: Iterable[ConnectorStep], awaited: bool) -> int:
 @dataclass(frozen=True)
 class PruneRequest:
     """``paths`` are the arguments of ``-f``. ``applied``: connectors that were applied from them
-    are deleted, and connectors that match ``globs``.
+    are deleted, and connectors that match ``globs``. ``recursive``: from subdirectories, too.
     """
 
     paths: tuple[str, ...]
     applied: bool
     globs: tuple[str, ...] = ()
+    recursive: bool = False
 
     @classmethod
-    def of(cls, files: Sequence[Path], applied: bool, globs: Sequence[str]) -> PruneRequest | None:
+    def of(
+        cls,
+        files: Sequence[Path],
+        applied: bool,
+        globs: Sequence[str],
+        *,
+        recursive: bool = False,
+    ) -> PruneRequest | None:
         """Return the request, None without options. Raises ``BadInput`` if there is no path whose
         applied connectors are known.
         """
@@ -293,12 +301,15 @@ class PruneRequest:
                 "input is neither",
                 next_step="Give the directory with -f, or say what to delete: --prune-match GLOB.",
             )
-        return cls(paths, applied, tuple(globs))
+        return cls(paths, applied, tuple(globs), recursive)
 
     def covers(self, file: str) -> bool:
         """Return whether ``file`` is one of the files, or in one of the directories."""
         path = normpath(file)
-        return path in self.paths or str(Path(path).parent) in self.paths
+        parents = Path(path).parents
+        return not {path, *map(str, parents if self.recursive else parents[:1])}.isdisjoint(
+            self.paths
+        )
 
 
 @dataclass(frozen=True)

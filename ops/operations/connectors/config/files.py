@@ -1,22 +1,26 @@
-"""Reads connector configurations from files and directories, and validates them."""
+"""Validates connector configurations from files and directories."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from connectctl.ops.clients.protocols import ConnectCalls
-from connectctl.ops.config.connector_file import FORMS, Given, parse
+from connectctl.ops.config.connector_file import Given
 from connectctl.ops.config.masking import MASK, remember
+from connectctl.ops.connector_config import framework_rules
 from connectctl.ops.connector_config.evaluation import ConfigOutcome
 from connectctl.ops.connector_config.report import Report
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.config.plan import Desired
+from connectctl.ops.operations.connectors.config.reading import (
+    DEFAULT_READING,
+    Reading,
+    Reveal,
+    read,
+)
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
     CreateConnector,
@@ -25,50 +29,17 @@ from connectctl.ops.operations.connectors.config.steps import (
 from connectctl.ops.operations.connectors.config.values import Config, changed, digest, read_config
 
 STATES = ("RUNNING", "PAUSED", "STOPPED")
-Reveal = Callable[[str, Any], Any]
-"""``ops.clients.secrets.reveal``: returns the secret of a reference; the name is for errors."""
 
 
-def read(paths: Sequence[Path], reveal: Reveal | None = None) -> list[Given]:
-    """Return the configurations in ``paths``, ``-`` for standard input. Raises ``BadInput`` with
-    file and line.
-
-    A directory stands for its files with a suffix of ``FORMS``, in the order of their names.
-
-    ``reveal`` resolves references to secrets; None keeps them.
-    """
-    files = [file for path in paths for file in _files(path)]
-    names = [str(file) for file in files]
-    if names.count("-") > 1:
-        raise BadInput("Standard input can be read only once", next_step="Give -f - once.")
-    found: list[Given] = []
-    for name, file in zip(names, files, strict=True):
-        try:
-            raw = sys.stdin.buffer.read() if name == "-" else file.read_bytes()
-        except OSError as e:
-            raise BadInput(f"{name} cannot be read", why=e.strerror) from e
-        found += parse(raw, name)
-    return found if reveal is None else [revealed(config, reveal) for config in found]
-
-
-def revealed(file_config: Given, reveal: Reveal) -> Given:
-    """Return ``file_config`` with the secrets instead of their references. Raises ``BadInput`` with
-    file and property.
-    """
-    secrets = {
-        name: reveal(f"{file_config.file}: {name}", source)
-        for name, source in file_config.secrets.items()
-    }
-    return replace(file_config, config={**file_config.config, **secrets})
-
-
-def desired(paths: Sequence[Path], reveal: Reveal) -> list[Desired]:
+def desired(
+    paths: Sequence[Path], reveal: Reveal, reading: Reading = DEFAULT_READING
+) -> list[Desired]:
     """Return the connectors in ``paths``, as for ``read``.
 
     Raises ``BadInput`` for configurations that no worker accepts, for a duplicate name, for masked
     values, and for secrets that ``reveal`` cannot resolve.
     """
-    configs = read(paths, reveal)
+    configs = read(paths, reveal, reading)
     for config in configs:
         refuse_unusable(config)
     _refuse_doubles(configs)
@@ -102,23 +73,6 @@ def usable(file_config: Given) -> Desired:
         file_config.secrets,
         file_config.doubled,
     )
-
-
-def _files(path: Path) -> Iterable[Path]:
-    try:
-        if str(path) == "-" or not path.is_dir():
-            return [path]
-        found = sorted(
-            file for file in path.iterdir() if file.suffix.lower() in FORMS and file.is_file()
-        )
-    except OSError as e:
-        raise BadInput(f"{path} cannot be read", why=e.strerror) from e
-    if not found:
-        raise BadInput(
-            f"{path} has no configuration of a connector",
-            next_step=f"Files must end in {', '.join(FORMS)}.",
-        )
-    return found
 
 
 def _problems(file_config: Given) -> Iterator[tuple[str, str]]:
@@ -195,7 +149,7 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
         raise BadInput(
             "The workers do not accept the configuration; nothing was done",
             why=some_of(list(map(_line, errors)), MOST_SAID, "; "),
-            next_step=f"Correct it. {_explained(errors)}",
+            next_step=_correction(errors),
             code="invalid-config",
         )
     errors = _errors(report.findings)
@@ -214,6 +168,14 @@ def warnings_of(report: Report, *, force: bool) -> tuple[str, ...]:
 
 def _errors(findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
+def _correction(errors: Sequence[Finding]) -> str:
+    """Return the next step; a class that no worker has comes before all other errors."""
+    first = min(errors, key=lambda finding: finding.id != framework_rules.no_class.id)
+    known = len(errors) == 1 or first.id == framework_rules.no_class.id
+    step = f"{first.next_step.rstrip('.')}." if known and first.next_step else "Correct it."
+    return f"{step} {_explained([first])}"
 
 
 def _line(finding: Finding) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from connectctl.ops.clients.first_contact import first_contact
 from connectctl.ops.clients.librdkafka.client import Kafka
-from connectctl.ops.clients.librdkafka.java_overrides import from_java
+from connectctl.ops.config.java_clients import from_java
 from connectctl.ops.core.errors import (
     ConnectctlError,
     NotAuthorized,

@@ -199,6 +199,13 @@ def test_a_file_covers_itself_and_a_directory_its_files_and_no_subdirectory() ->
         False,
         False,
     ]
+    below = PruneRequest.of([Path("/d")], True, (), recursive=True)
+    assert below is not None
+    assert [below.covers(f) for f in ("/d/x.json", "/d/sub/er/x.json", "/dd/x.json")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_globs_delete_whatever_matches_and_alone_nothing_else() -> None:
