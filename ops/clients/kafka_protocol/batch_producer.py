@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,9 @@ from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSe
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
+from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
 from connectctl.ops.clients.kafka_protocol.transaction_version import (
@@ -43,8 +45,6 @@ from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _LAST_SEQUENCE = 0x7FFFFFFF
-SHORTEST = 0.1
-"""The minimum limit of a request in seconds."""
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
 """Markers are still being written, or the coordinator is about to fence this producer."""
 _NOT_ADDED = (
@@ -71,8 +71,11 @@ class BatchProducer:
     ):
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
-        self._leaders = PartitionLeaders(self._wire)
+        self._limit = Limit()
+        self._leaders = PartitionLeaders(self._wire, self._limit)
         self._added: set[TopicPartition] = set()
+        self._adding: tuple[Sequence[TopicPartition], Any] | None = None
+        """Partitions that are being added, with the request."""
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._has_begun = False
@@ -80,8 +83,8 @@ class BatchProducer:
         ``BatchSender.opened`` has further confirmations.
         """
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
-        self._sender = BatchSender(self._wire, id_, timeout)
-        self._direct = DirectRequests(self._wire, timeout)
+        self._sender = BatchSender(self._wire, id_, timeout, self._limit)
+        self._direct = DirectRequests(self._wire, timeout, self._limit)
         self._group_coordinators: dict[str, int] = {}
         self._coordinator: int | None = -1
         """The coordinator's broker id; None after a request without an answer."""
@@ -118,6 +121,13 @@ class BatchProducer:
         initialised meanwhile.
         """
         self._initialise(patience, self._who)
+
+    def until(self, ends: float | None) -> AbstractContextManager[None]:
+        """Return a context that limits ``partitions``, ``await_leader``, ``add``, ``send`` and
+        ``flush`` to ``ends``, a time of ``time.monotonic``. They raise ``Unacknowledged`` then, and
+        can be called again: no record is lost, and none is sent twice.
+        """
+        return self._limit.until(ends)
 
     @contextmanager
     def _until(self, deadline: float) -> Iterator[None]:
@@ -163,6 +173,7 @@ class BatchProducer:
 
     def _forget(self) -> None:
         self._added.clear()
+        self._adding = None
         self._groups.clear()
         self._has_begun = False
         self._sender.begin()
@@ -202,18 +213,33 @@ class BatchProducer:
         2 their first Produce adds them. Only for partitions with a leader: without one, a
         transaction does not end.
         """
+        self._finish_adding()
         missing = (
             [] if self.bumps_epoch else [place for place in places if place not in self._added]
         )
-        if not missing:
+        if missing:
+            request = requests.add_partitions_request(self.id, self._who, missing)
+            self._adding = (missing, request)
+            self._finish_adding()
+
+    def _finish_adding(self) -> None:
+        """Wait for the answer to AddPartitionsToTxn, and send it before if that was not done."""
+        if self._adding is None:
             return
-        request = requests.add_partitions_request(self.id, self._who, missing)
-        self._insist(
-            lambda: requests.partition_codes(
-                self._ask("add partitions to its transaction", request)
+        added, request = self._adding
+        try:
+            self._insist(
+                lambda: requests.partition_codes(
+                    self._ask("add partitions to its transaction", request)
+                )
             )
-        )
-        self._added.update(missing)
+        except Unacknowledged:
+            raise
+        except BaseException:
+            self._adding = None
+            raise
+        self._adding = None
+        self._added.update(added)
 
     @property
     def unacknowledged(self) -> int:
@@ -233,15 +259,15 @@ class BatchProducer:
         """
         self._added.add(place)
         sequence = self._sequences[place]
-        self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
         batch = made(ProducerState(*self._who, sequence))
         self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
+        self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
 
-    def flush(self, patience: float | None = None) -> None:
-        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
-        takes more than ``patience`` seconds; if None, the limit is one time-out for each request.
+    def flush(self) -> None:
+        """Wait until everything that was sent is acknowledged. The limit is one time-out for each
+        request.
         """
-        self._sender.flush(patience)
+        self._sender.flush()
 
     def settle(self) -> None:
         """Wait until everything that was sent is answered, successfully or not."""
@@ -298,13 +324,15 @@ class BatchProducer:
         ``patience`` limits the wait in seconds and, for a commit under version 2, its repetition.
         If None, the limit is one time-out, and for such a commit the time-out of the transaction.
         """
+        with suppress(Refusal):  # nothing was added then
+            self._finish_adding()
         if not self._added and not self._groups:
             return
         if not self.bumps_epoch:
             self._insist(lambda: {self._end(commit, OLD_END).error_code}, patience=patience)
             self._forget()
             return
-        self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again())
+        self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again(patience))
         given = self._end_epoch(commit, patience)
         if self._has_begun and given is not None:
             self._begin(given)
@@ -313,7 +341,7 @@ class BatchProducer:
             # gives it only to the producer of the epoch before.
             self.resume(self._timeout)
 
-    def _add_again(self) -> bool:
+    def _add_again(self, patience: float | None) -> bool:
         """Add a partition or a group to the transaction with a request of its own; False where none
         may be added.
 
@@ -326,7 +354,7 @@ class BatchProducer:
             ask = partial(
                 self._codes_of, "add to its transaction what may be in it", request, codes
             )
-            if not (refused := self._codes_when_ready(ask, ASK_AGAIN)):
+            if not (refused := self._codes_when_ready(ask, ASK_AGAIN, patience)):
                 return True
             if not refused.issubset(_NOT_ADDED):
                 check(*refused)
@@ -419,7 +447,7 @@ class BatchProducer:
                 codes = ask()
             if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 return codes
-            time.sleep(pause)
+            self._limit.sleep(pause)
         raise AssertionError("pauses have no end")
 
     @property
@@ -438,9 +466,15 @@ class BatchProducer:
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
         if anywhere:
-            return self._wire.run(doing, lambda: self._wire.ask(request, patience=self._left))
+            seconds = max(SHORTEST, self._limit.of(self._left))
+            return self._wire.run(doing, lambda: self._wire.ask(request, patience=seconds))
         if self._coordinator is None:
-            self._coordinator = self._find()
+            self._limit.check()
+            try:
+                self._coordinator = self._find()
+            except Unreachable:
+                self._limit.check()
+                raise
         try:
             return self._direct.ask(doing, request, self._coordinator, self._left)
         except Unreachable:

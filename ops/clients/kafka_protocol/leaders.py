@@ -17,6 +17,7 @@ from connectctl.ops.clients.kafka_protocol.client import (
     code_of,
     known_code,
 )
+from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
@@ -182,18 +183,27 @@ class Leaders:
         """
         return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
 
-    def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
-        """``leaders`` of ``topic``, which brokers that create topics by themselves create where it
-        is missing; or what a broker has against it.
+    def of_topic(
+        self, topic: str, patience: float | None = None
+    ) -> dict[TopicPartition, int | Code] | Code:
+        """Return the ``leaders`` of ``topic``, or the error code of a broker. Brokers that create
+        topics by themselves create a missing one. ``patience`` in seconds limits the wait.
         """
-        (described,) = self._metadata([topic], create=True).topics
+        (described,) = self._metadata([topic], create=True, patience=patience).topics
         if described.error_code:
             return known_code(described.error_code)
         return {place: _leader(part) for place, part in parts_of([described])}
 
-    def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
+    def _metadata(
+        self,
+        topics: Sequence[str] | None,
+        *,
+        create: bool = False,
+        patience: float | None = None,
+    ) -> Any:
         request = metadata_request(topics, allow_auto_topic_creation=create)
-        return self._wire.run("look up topics", lambda: self._wire.ask(request))
+        seconds = max(SHORTEST, self._wire.timeout if patience is None else patience)
+        return self._wire.run("look up topics", lambda: self._wire.ask(request, patience=seconds))
 
     def _of_leaders(
         self,
