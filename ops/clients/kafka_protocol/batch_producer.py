@@ -29,8 +29,8 @@ from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
-from connectctl.ops.clients.kafka_protocol.transaction_version import (
+from connectctl.ops.clients.kafka_protocol.transaction_requests import (
+    ASK_AGAIN,
     NEW_END,
     NEW_OFFSET_COMMIT,
     OLD_END,
@@ -147,13 +147,13 @@ class BatchProducer:
                         "initialise its producer", init_request(self.id, self._timeout_ms, who)
                     )
                 check(answer.error_code)
-                if (given := _state(answer)) is None:
+                if (next_epoch := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
                 self._sender.adds_partitions = has_version_2(self._wire)
                 # Address, encryption and login are right: a request that fails is repeated without
                 # a diagnosis.
                 self._wire.explains = False
-                self._begin(given)
+                self._begin(next_epoch)
                 return
             except Refusal as e:
                 if e.code not in ASK_AGAIN or time.monotonic() > deadline:
@@ -215,7 +215,9 @@ class BatchProducer:
         """
         self._finish_adding()
         missing = (
-            [] if self.bumps_epoch else [place for place in places if place not in self._added]
+            []
+            if self.bumps_epoch
+            else [partition for partition in places if partition not in self._added]
         )
         if missing:
             request = requests.add_partitions_request(self.id, self._who, missing)
@@ -333,9 +335,9 @@ class BatchProducer:
             self._forget()
             return
         self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again(patience))
-        given = self._end_epoch(commit, patience)
-        if self._has_begun and given is not None:
-            self._begin(given)
+        next_epoch = self._end_epoch(commit, patience)
+        if self._has_begun and next_epoch is not None:
+            self._begin(next_epoch)
         else:
             # The epoch of the response may be one that another producer was given. InitProducerId
             # gives it only to the producer of the epoch before.
@@ -382,9 +384,9 @@ class BatchProducer:
         """Yield a request for one partition of each topic, and for each group, with the function
         that reads its response.
         """
-        for place in {place.topic: place for place in self._added}.values():
+        for partition in {partition.topic: partition for partition in self._added}.values():
             yield (
-                requests.add_partitions_request(self.id, self._who, [place]),
+                requests.add_partitions_request(self.id, self._who, [partition]),
                 requests.partition_codes,
             )
         for group in self._groups:
@@ -453,8 +455,8 @@ class BatchProducer:
     @property
     def _left(self) -> float:
         """Return the seconds that the next request may take."""
-        left = self._timeout if self._deadline is None else self._deadline - time.monotonic()
-        return min(self._timeout, max(left, SHORTEST))
+        remaining = self._timeout if self._deadline is None else self._deadline - time.monotonic()
+        return min(self._timeout, max(remaining, SHORTEST))
 
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)

@@ -26,7 +26,7 @@ from connectctl.ops.clients.kafka_protocol.direct_requests import Connections
 from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
+from connectctl.ops.clients.kafka_protocol.transaction_requests import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.varints import unsigned_varint
@@ -278,10 +278,10 @@ def _raise(batch: _Batch, part: Any) -> None:
     except Refusal as e:
         faults = part.record_errors
         record = faults[0].batch_index if faults else None
-        said = faults[0].batch_index_error_message if faults else part.error_message
+        message = faults[0].batch_index_error_message if faults else part.error_message
         topic = batch.place.topic
         raise Refusal(
-            e.code, batch.named, record, said, topic if batch.count == 1 else None, topic
+            e.code, batch.named, record, message, topic if batch.count == 1 else None, topic
         ) from e
 
 
@@ -303,13 +303,15 @@ def produce_parts(
         encoded = name.encode()
         return (length(len(encoded)) if flexible else _SHORT.pack(len(encoded))) + encoded
 
-    topics = [(topic, list(some)) for topic, some in groupby(batches, lambda each: each[0].topic)]
+    topics = [
+        (topic, list(subset)) for topic, subset in groupby(batches, lambda each: each[0].topic)
+    ]
     parts: list[bytes | memoryview] = [
         text(id_) + _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms) + length(len(topics))
     ]
-    for topic, some in topics:
-        parts.append(text(topic) + length(len(some)))
-        for place, batch in some:
-            parts += (_INT.pack(place.partition) + length(sum(map(len, batch))), *batch, tags)
+    for topic, subset in topics:
+        parts.append(text(topic) + length(len(subset)))
+        for partition, batch in subset:
+            parts += (_INT.pack(partition.partition) + length(sum(map(len, batch))), *batch, tags)
         parts.append(tags)
     return [*parts, tags]

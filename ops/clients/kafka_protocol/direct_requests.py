@@ -98,13 +98,13 @@ class DirectRequests:
 
     def _answer(self, connection: RawConnection, request: Any, broker: int, seconds: float) -> Any:
         number = None
-        asked = self._unanswered.pop(broker, None)
-        if asked is not None and asked[0] is connection:
-            if asked[1] is request:
-                number = asked[2]
+        unanswered = self._unanswered.pop(broker, None)
+        if unanswered is not None and unanswered[0] is connection:
+            if unanswered[1] is request:
+                number = unanswered[2]
             else:
-                connection.await_answer(asked[2])
-                connection.answer_to(asked[1])
+                connection.await_answer(unanswered[2])
+                connection.answer_to(unanswered[1])
         if request.API_VERSION is None:
             request.API_VERSION = self._wire.manager.broker_version_data.api_version(request)
         if number is None:

@@ -73,10 +73,10 @@ class PartitionLeaders:
             leaders = (
                 {}
                 if isinstance(found, Code)
-                else {place.partition: leader for place, leader in found.items()}
+                else {partition.partition: leader for partition, leader in found.items()}
             )
-            whole = sorted(leaders) == list(range(len(leaders)))
-            if leaders and whole and enough(leaders):
+            is_complete = sorted(leaders) == list(range(len(leaders)))
+            if leaders and is_complete and enough(leaders):
                 self._leaders[topic] = leaders
                 return
             codes = [each for each in (found, *leaders.values()) if isinstance(each, Code)]

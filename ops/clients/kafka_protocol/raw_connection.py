@@ -7,18 +7,18 @@ lies between two headers is overwritten.
 
 from __future__ import annotations
 
+import selectors
 import socket
 import ssl
 import struct
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from connectctl.ops.clients.connection_errors import login_refused
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.readable import readable
 from connectctl.ops.clients.kafka_protocol.reauthentication import Login, login
 from connectctl.ops.core.errors import NotAuthorized
 
@@ -37,6 +37,25 @@ _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _HEADER = struct.Struct(">hh")
 _FRAME = struct.Struct(">ii")
+
+
+class Readable(Protocol):
+    def fileno(self) -> int:
+        """Return its descriptor."""
+
+
+R = TypeVar("R", bound=Readable)
+
+
+def readable(sockets: Iterable[R], seconds: float) -> list[R]:
+    """Return those of ``sockets`` that can be read, after ``seconds`` at most, however many files
+    are open: ``select`` takes descriptors below 1,024.
+    """
+    with selectors.DefaultSelector() as selector:
+        for each in sockets:
+            selector.register(each, selectors.EVENT_READ)
+        found: list[Any] = [key.fileobj for key, _ in selector.select(seconds)]
+        return found
 
 
 class Broken(OSError):
@@ -162,8 +181,8 @@ class RawConnection:
         self._renew()
         self._asked += 1
         head = self._heads(key, version, flexible=flexible)(self._asked, sum(map(len, parts)))
-        whole = [b"".join((head, *parts))] if self._is_encrypted else (head, *parts)
-        self._unsent += (memoryview(part) for part in whole if part)
+        pieces = [b"".join((head, *parts))] if self._is_encrypted else (head, *parts)
+        self._unsent += (memoryview(part) for part in pieces if part)
         self._send_rest(seconds)
         return self._asked
 
@@ -265,20 +284,20 @@ class RawConnection:
         if count > self.left:
             raise Broken("the answer is shorter than its declared length")
         self.left -= count
-        here = min(count, self._filled - self._at)
-        place[:here] = self._view[self._at : self._at + here]
-        self._at += here
-        while here < count:
-            here += self._receive(place[here:])
+        buffered = min(count, self._filled - self._at)
+        place[:buffered] = self._view[self._at : self._at + buffered]
+        self._at += buffered
+        while buffered < count:
+            buffered += self._receive(place[buffered:])
 
     def skip(self, count: int) -> None:
         """Leave out ``count`` bytes of the answer."""
         if count > self.left:
             raise Broken("the answer is shorter than its declared length")
         self.left -= count
-        here = min(count, self._filled - self._at)
-        self._at += here
-        count -= here
+        buffered = min(count, self._filled - self._at)
+        self._at += buffered
+        count -= buffered
         while count:
             count -= self._receive(self._view[: min(count, len(self._buffer))])
 

@@ -8,13 +8,13 @@ import random
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from typing import Any, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
-from connectctl.ops.clients.kafka_protocol.block import Block, CopiedBlock
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
@@ -34,6 +34,38 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 _Encode = Callable[[ProducerState], Parts]
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
+
+
+Delivered = Callable[[int, Iterable[int], int, int, int], None]
+"""Receives a partition, the rows of one batch there in their order, and the arguments of
+``Answered``.
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows or columns. ``named`` names a record by its number in them; ``delivered`` is called for
+    each batch that is answered.
+    """
+
+    topic: str
+    records: Rows | RecordColumns
+    named: Named | None = None
+    delivered: Delivered | None = None
+
+
+@dataclass(frozen=True)
+class CopiedBlock:
+    """Batches of the same partitions of another topic. ``target`` has the limits of ``topic``.
+    ``named`` names a record by its partition and its offset there; ``count`` receives whether
+    batches were sent unopened, and their number.
+    """
+
+    topic: str
+    batches: Sequence[CopiedRecords]
+    target: TargetTopic
+    named: Callable[[int, int], str]
+    count: Callable[[bool, int], None]
 
 
 class TransactionalWriter:
@@ -83,25 +115,25 @@ class TransactionalWriter:
         numbers = rows.partitions if isinstance(rows, Rows) else ()
         given_numbers = {*numbers} - {None}
         if wrong := [number for number in given_numbers if not 0 <= number < count]:
-            said = f"{topic} has {count} partitions, and no partition {wrong[0]}"
-            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=said)
+            message = f"{topic} has {count} partitions, and no partition {wrong[0]}"
+            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=message)
         order: list[Any] = []
-        given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
-        _check_timestamps(given.timestamps, named)
-        if isinstance(given, Rows):
-            found = self._placed_few(topic, given, count, order)
+        records = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
+        _check_timestamps(records.timestamps, named)
+        if isinstance(records, Rows):
+            found = self._placed_few(topic, records, count, order)
         else:
-            found = self._placed(topic, given, numbers if given_numbers else (), count, order)
+            found = self._placed(topic, records, numbers if given_numbers else (), count, order)
         for number, batch in found:
-            place = TopicPartition(topic, number)
+            partition = TopicPartition(topic, number)
             names = None if named is None else partial(_named, named, batch, order)
             answered = (
                 None
                 if block.delivered is None
                 else partial(block.delivered, number, _rows(batch, order))
             )
-            encoded = partial(self._encoded, place, batch, names)
-            self._taken.append((place, len(batch), encoded, names, answered))
+            encoded = partial(self._encoded, partition, batch, names)
+            self._taken.append((partition, len(batch), encoded, names, answered))
 
     @property
     def waiting(self) -> int:
@@ -131,23 +163,23 @@ class TransactionalWriter:
         self._producer.partitions(block.topic, self.patience)
         self._opened.clear()
         placed = [(TopicPartition(block.topic, each.partition), each) for each in block.batches]
-        led = self._led(place for place, _ in placed)
+        led = self._led(partition for partition, _ in placed)
         placed.sort(key=lambda each: each[0] not in led)
-        for place, some in placed:
-            self._open(place, [each for each, _ in placed])
-            name = partial(block.named, some.partition)
+        for partition, subset in placed:
+            self._open(partition, [each for each, _ in placed])
+            name = partial(block.named, subset.partition)
             # called at once
-            sent = _made(some, block.target, lambda: name(some.offset_of(0)))  # noqa: B023
+            sent = _made(subset, block.target, lambda: name(subset.offset_of(0)))  # noqa: B023
             for each in sent:
                 self._producer.send(
-                    place, each.records, each.encode, partial(_copy_named, name, some, each)
+                    partition, each.records, each.encode, partial(_copy_named, name, subset, each)
                 )
-            block.count(all(each.unopened for each in sent), some.batches)
+            block.count(all(each.unopened for each in sent), subset.batches)
 
     def _led(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Return those of ``places`` that have a leader."""
         found = {*places}
-        topics = {place.topic for place in found}
+        topics = {partition.topic for partition in found}
         return found & {
             TopicPartition(topic, number)
             for topic in topics
@@ -202,8 +234,8 @@ class TransactionalWriter:
         """Yield as ``_placed``, for a few rows, without columns."""
         of: dict[int, list[int]] = {}
         in_turn = self._in_turn(topic)
-        for row, (key, given) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
-            number = given
+        for row, (key, chosen) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
+            number = chosen
             if number is None:
                 number = in_turn if key is None else java_partition(as_bytes(key), count)
             of.setdefault(number, []).append(row)

@@ -16,9 +16,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
-from connectctl.ops.clients.kafka_protocol.transactional_writer import TransactionalWriter
+from connectctl.ops.clients.kafka_protocol.transactional_writer import Block, TransactionalWriter
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed

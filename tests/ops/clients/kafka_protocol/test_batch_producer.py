@@ -16,7 +16,7 @@ from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
+from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.kafka_protocol import limit, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transactional_writer import TransactionalWriter
+from connectctl.ops.clients.kafka_protocol.transactional_writer import Block, TransactionalWriter
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_columns import Rows
