@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,9 +52,12 @@ class Broker:
 
     def _serve(self, connection: socket.socket) -> None:
         self.resumes.wait()
-        with connection, connection.makefile("rwb") as stream:
+        # A client that has closed its connection may leave a part of a request.
+        with suppress(OSError), connection, connection.makefile("rwb") as stream:
             while size := stream.read(4):
                 request = stream.read(int.from_bytes(size, "big"))
+                if len(request) < int.from_bytes(size, "big"):
+                    return
                 stream.write(self._answer(request))
                 stream.flush()
 
