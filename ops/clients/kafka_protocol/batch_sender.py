@@ -226,8 +226,8 @@ class BatchSender:
         refused.
         """
         connection, sent = self._connections.to(leader, in_use=True), self._unanswered[leader][0]
-        if self._limit.is_set and not connection.has_answer(self._limit.of(self._timeout)):
-            self._limit.check()
+        if self._limit.is_set:
+            self._limit.wait(connection.patience, connection.has_answer)
         connection.await_answer(sent.number)
         parts, throttled = self._parts(connection.bytes(connection.left))
         connection.allow(throttled)

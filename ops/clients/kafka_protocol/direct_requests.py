@@ -109,10 +109,12 @@ class DirectRequests:
             request.API_VERSION = self._wire.manager.broker_version_data.api_version(request)
         if number is None:
             number = connection.send(request)
-        if self._limit.is_set and not connection.has_answer(self._limit.of(seconds)):
-            self._unanswered[broker] = (connection, request, number)
-            self._limit.check()
-            del self._unanswered[broker]  # its own time is over
+        if self._limit.is_set:
+            try:
+                self._limit.wait(seconds, connection.has_answer)
+            except Unacknowledged:
+                self._unanswered[broker] = (connection, request, number)
+                raise
         connection.await_answer(number)
         return connection.answer_to(request)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -40,6 +40,17 @@ class Limit:
         """Raise ``Unacknowledged`` if the time is over."""
         if self._ends is not None and time.monotonic() >= self._ends:
             raise Unacknowledged("records are not acknowledged in time")
+
+    def wait(self, seconds: float, arrives: Callable[[float], bool]) -> None:
+        """Wait for ``arrives``, which is called with the seconds that it may take. Raises
+        ``TimeoutError`` after ``seconds``, and ``Unacknowledged`` if the limit is over before.
+        """
+        remaining = self.of(seconds)
+        if arrives(remaining):
+            return
+        if remaining < seconds:
+            raise Unacknowledged("records are not acknowledged in time")
+        raise TimeoutError("timed out")
 
     def sleep(self, seconds: float) -> None:
         """Wait for ``seconds``. Raises as ``check``, before and afterwards."""

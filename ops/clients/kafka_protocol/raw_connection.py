@@ -137,6 +137,11 @@ class RawConnection:
         return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
 
     @property
+    def patience(self) -> float:
+        """Return the limit of every wait in seconds; see ``allow``."""
+        return self._socket.gettimeout() or 0.0
+
+    @property
     def wants_quiet(self) -> bool:
         """Return whether the login must be renewed; ``send`` does so when no answer is pending.."""
         return self._session.is_ending

@@ -520,6 +520,7 @@ class Connection:
     """Answers Produce requests with the codes it is given, then with none."""
 
     wants_quiet = False
+    patience = 5.0
 
     def __init__(self) -> None:
         self.codes: list[int] = []

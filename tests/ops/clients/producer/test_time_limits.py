@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from connectctl.ops.clients.producer.transaction_state import Phase
 from connectctl.ops.core.errors import Unreachable
-from connectctl.producer import RequestFailed, TransactionalProducer
+from connectctl.producer import AbortRequired, RequestFailed, TransactionalProducer
 from kafka.protocol.producer import AddPartitionsToTxnResponse, ProduceRequest, ProduceResponse
 from kafka.record.memory_records import MemoryRecords
 
@@ -128,10 +128,15 @@ def broker() -> Iterator[Broker]:
     made.close()
 
 
-def producer(broker: Broker, *, version_2: bool) -> TransactionalProducer:
+def producer(broker: Broker, *, version_2: bool, request_ms: int = 10_000) -> TransactionalProducer:
     """Return a producer of one partition, whose transaction has begun."""
     made = TransactionalProducer(
-        {"bootstrap.servers": "localhost:1", "transactional.id": "id", "batch.size": 200_000}
+        {
+            "bootstrap.servers": "localhost:1",
+            "transactional.id": "id",
+            "batch.size": 200_000,
+            "socket.timeout.ms": request_ms,
+        }
     )
     inner: Any = made._producer
     wire = Wire(broker.port)
@@ -198,3 +203,11 @@ def test_an_abort_discards_what_a_broker_that_hangs_did_not_take(broker: Broker)
     assert (len(made), {*reasons}) == (30, set())
     made.close()
     assert (len(made), {*reasons}) == (0, {"_PURGE_INFLIGHT"})
+
+
+def test_a_request_has_its_own_limit_within_that_of_a_commit(broker: Broker) -> None:
+    made = producer(broker, version_2=True, request_ms=300)
+    made.produce("t", b"x", partition=0)
+    with pytest.raises(AbortRequired, match=r"did not answer within socket\.timeout\.ms"):
+        within(MOST, lambda: made.commit_transaction(60))
+    made.close()
