@@ -50,7 +50,7 @@ class Careless(TaskProducer):
             return super().send(batch)
         super().send(TransactionBatch(records=batch.records[: len(batch.records) // 2]))
         self._send(everything=True)
-        self._producer.flush(10)
+        self._producer.flush()
         self.fault.release()
         eventually(self.is_committed)
         self._is_open = False  # who is killed aborts nothing

@@ -95,13 +95,13 @@ class AclQueries:
 
         broker = self._wire.brokers()[0]
         names = [_AUTHORIZER, _SUPER, _OPEN]
-        asked = {
+        filters = {
             "resource_type": _BROKER,
             "resource_name": str(broker),
             "configuration_keys": names,
         }
         request = DescribeConfigsRequest(
-            resources=[DescribeConfigsRequest.DescribeConfigsResource(**asked)]
+            resources=[DescribeConfigsRequest.DescribeConfigsResource(**filters)]
         )
         answer = self._wire.run("describe its brokers", lambda: self._wire.ask(request, broker))
         result = answer.results[0]
@@ -156,8 +156,8 @@ class Namespaces:
         bindings, doubt = self._bindings
         if bindings is None:
             return ()
-        asked = samples(bindings, resource, prefixes, uuid4().hex)
-        denied = hidden_gaps(subject, resource, asked, hidden(list(asked)))
+        filters = samples(bindings, resource, prefixes, uuid4().hex)
+        denied = hidden_gaps(subject, resource, filters, hidden(list(filters)))
         if denied:
             return tuple(denied)
         return (Gap(subject, doubt.reason, doubt.right, doubt.detail),) if doubt else ()

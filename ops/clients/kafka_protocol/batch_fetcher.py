@@ -24,8 +24,7 @@ from connectctl.ops.clients.kafka_protocol.fetch_protocol import (
     Position,
 )
 from connectctl.ops.clients.kafka_protocol.leaders import TopicLayouts, topic_layouts
-from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
-from connectctl.ops.clients.kafka_protocol.readable import readable
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection, readable
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fetched_batches import BatchAt, CommittedBatches
@@ -223,22 +222,23 @@ class BatchFetcher:
         return found
 
     def _took(self, part: PartitionData) -> FetchedPart | None:
-        place, wanted = part.place, self._positions[part.place].offset
+        partition, offset = part.place, self._positions[part.place].offset
         if part.code == _OUT_OF_RANGE or part.diverged:
-            raise OutOfRange(place, wanted, diverged=part.diverged)
+            raise OutOfRange(partition, offset, diverged=part.diverged)
         if part.code == Code.TOPIC_AUTHORIZATION_FAILED:
             raise not_authorized(
-                f"Not authorized to read the topic {place.topic}", read_topic(place.topic)
+                f"Not authorized to read the topic {partition.topic}", read_topic(partition.topic)
             )
         if part.code in _MOVING:
-            self._refuse(place, known_code(part.code).name)
+            self._refuse(partition, known_code(part.code).name)
             return None
         if part.code:
             raise Unreachable(
-                f"{place} cannot be read", why=f"error {part.code}: {known_code(part.code).name}"
+                f"{partition} cannot be read",
+                why=f"error {part.code}: {known_code(part.code).name}",
             )
-        self._failing.pop(place, None)
-        self._ends[place] = part.end
+        self._failing.pop(partition, None)
+        self._ends[partition] = part.end
         if part.data is None:
             return None
         committed = CommittedBatches(part.data, part.size, part.aborted, old=True)
@@ -248,9 +248,9 @@ class BatchFetcher:
             # response
             return None
         # What had something goes to the end, so that a full response serves the others.
-        del self._positions[place]
-        self._positions[place] = Position(max(wanted, committed.next_offset), committed.epoch)
-        return FetchedPart(place, part.data, batches, wanted) if batches else None
+        del self._positions[partition]
+        self._positions[partition] = Position(max(offset, committed.next_offset), committed.epoch)
+        return FetchedPart(partition, part.data, batches, offset) if batches else None
 
     def _refuse(self, place: TopicPartition, why: str) -> None:
         since, _ = self._failing.get(place, (time.monotonic(), ""))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -25,10 +25,12 @@ from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSe
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
+from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_requests import ASK_AGAIN
-from connectctl.ops.clients.kafka_protocol.transaction_version import (
+from connectctl.ops.clients.kafka_protocol.transaction_requests import (
+    ASK_AGAIN,
     NEW_END,
     NEW_OFFSET_COMMIT,
     OLD_END,
@@ -43,8 +45,6 @@ from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 _LAST_SEQUENCE = 0x7FFFFFFF
-SHORTEST = 0.1
-"""The minimum limit of a request in seconds."""
 _BUSY = (Code.CONCURRENT_TRANSACTIONS,)
 """Markers are still being written, or the coordinator is about to fence this producer."""
 _NOT_ADDED = (
@@ -71,8 +71,11 @@ class BatchProducer:
     ):
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
-        self._leaders = PartitionLeaders(self._wire)
+        self._limit = Limit()
+        self._leaders = PartitionLeaders(self._wire, self._limit)
         self._added: set[TopicPartition] = set()
+        self._adding: tuple[Sequence[TopicPartition], Any] | None = None
+        """Partitions that are being added, with the request."""
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._has_begun = False
@@ -80,8 +83,8 @@ class BatchProducer:
         ``BatchSender.opened`` has further confirmations.
         """
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
-        self._sender = BatchSender(self._wire, id_, timeout)
-        self._direct = DirectRequests(self._wire, timeout)
+        self._sender = BatchSender(self._wire, id_, timeout, self._limit)
+        self._direct = DirectRequests(self._wire, timeout, self._limit)
         self._group_coordinators: dict[str, int] = {}
         self._coordinator: int | None = -1
         """The coordinator's broker id; None after a request without an answer."""
@@ -119,6 +122,13 @@ class BatchProducer:
         """
         self._initialise(patience, self._who)
 
+    def until(self, ends: float | None) -> AbstractContextManager[None]:
+        """Return a context that limits ``partitions``, ``await_leader``, ``add``, ``send`` and
+        ``flush`` to ``ends``, a time of ``time.monotonic``. They raise ``Unacknowledged`` then, and
+        can be called again: no record is lost, and none is sent twice.
+        """
+        return self._limit.until(ends)
+
     @contextmanager
     def _until(self, deadline: float) -> Iterator[None]:
         before, self._deadline = self._deadline, deadline
@@ -137,13 +147,13 @@ class BatchProducer:
                         "initialise its producer", init_request(self.id, self._timeout_ms, who)
                     )
                 check(answer.error_code)
-                if (given := _state(answer)) is None:
+                if (next_epoch := _state(answer)) is None:
                     raise Refusal(Code.COORDINATOR_NOT_AVAILABLE)
                 self._sender.adds_partitions = has_version_2(self._wire)
                 # Address, encryption and login are right: a request that fails is repeated without
                 # a diagnosis.
                 self._wire.explains = False
-                self._begin(given)
+                self._begin(next_epoch)
                 return
             except Refusal as e:
                 if e.code not in ASK_AGAIN or time.monotonic() > deadline:
@@ -163,6 +173,7 @@ class BatchProducer:
 
     def _forget(self) -> None:
         self._added.clear()
+        self._adding = None
         self._groups.clear()
         self._has_begun = False
         self._sender.begin()
@@ -202,18 +213,35 @@ class BatchProducer:
         2 their first Produce adds them. Only for partitions with a leader: without one, a
         transaction does not end.
         """
+        self._finish_adding()
         missing = (
-            [] if self.bumps_epoch else [place for place in places if place not in self._added]
+            []
+            if self.bumps_epoch
+            else [partition for partition in places if partition not in self._added]
         )
-        if not missing:
+        if missing:
+            request = requests.add_partitions_request(self.id, self._who, missing)
+            self._adding = (missing, request)
+            self._finish_adding()
+
+    def _finish_adding(self) -> None:
+        """Wait for the answer to AddPartitionsToTxn, and send it before if that was not done."""
+        if self._adding is None:
             return
-        request = requests.add_partitions_request(self.id, self._who, missing)
-        self._insist(
-            lambda: requests.partition_codes(
-                self._ask("add partitions to its transaction", request)
+        added, request = self._adding
+        try:
+            self._insist(
+                lambda: requests.partition_codes(
+                    self._ask("add partitions to its transaction", request)
+                )
             )
-        )
-        self._added.update(missing)
+        except Unacknowledged:
+            raise
+        except BaseException:
+            self._adding = None
+            raise
+        self._adding = None
+        self._added.update(added)
 
     @property
     def unacknowledged(self) -> int:
@@ -233,15 +261,15 @@ class BatchProducer:
         """
         self._added.add(place)
         sequence = self._sequences[place]
-        self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
         batch = made(ProducerState(*self._who, sequence))
         self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
+        self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
 
-    def flush(self, patience: float | None = None) -> None:
-        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
-        takes more than ``patience`` seconds; if None, the limit is one time-out for each request.
+    def flush(self) -> None:
+        """Wait until everything that was sent is acknowledged. The limit is one time-out for each
+        request.
         """
-        self._sender.flush(patience)
+        self._sender.flush()
 
     def settle(self) -> None:
         """Wait until everything that was sent is answered, successfully or not."""
@@ -298,22 +326,24 @@ class BatchProducer:
         ``patience`` limits the wait in seconds and, for a commit under version 2, its repetition.
         If None, the limit is one time-out, and for such a commit the time-out of the transaction.
         """
+        with suppress(Refusal):  # nothing was added then
+            self._finish_adding()
         if not self._added and not self._groups:
             return
         if not self.bumps_epoch:
             self._insist(lambda: {self._end(commit, OLD_END).error_code}, patience=patience)
             self._forget()
             return
-        self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again())
-        given = self._end_epoch(commit, patience)
-        if self._has_begun and given is not None:
-            self._begin(given)
+        self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again(patience))
+        next_epoch = self._end_epoch(commit, patience)
+        if self._has_begun and next_epoch is not None:
+            self._begin(next_epoch)
         else:
             # The epoch of the response may be one that another producer was given. InitProducerId
             # gives it only to the producer of the epoch before.
             self.resume(self._timeout)
 
-    def _add_again(self) -> bool:
+    def _add_again(self, patience: float | None) -> bool:
         """Add a partition or a group to the transaction with a request of its own; False where none
         may be added.
 
@@ -326,7 +356,7 @@ class BatchProducer:
             ask = partial(
                 self._codes_of, "add to its transaction what may be in it", request, codes
             )
-            if not (refused := self._codes_when_ready(ask, ASK_AGAIN)):
+            if not (refused := self._codes_when_ready(ask, ASK_AGAIN, patience)):
                 return True
             if not refused.issubset(_NOT_ADDED):
                 check(*refused)
@@ -354,9 +384,9 @@ class BatchProducer:
         """Yield a request for one partition of each topic, and for each group, with the function
         that reads its response.
         """
-        for place in {place.topic: place for place in self._added}.values():
+        for partition in {partition.topic: partition for partition in self._added}.values():
             yield (
-                requests.add_partitions_request(self.id, self._who, [place]),
+                requests.add_partitions_request(self.id, self._who, [partition]),
                 requests.partition_codes,
             )
         for group in self._groups:
@@ -419,14 +449,14 @@ class BatchProducer:
                 codes = ask()
             if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 return codes
-            time.sleep(pause)
+            self._limit.sleep(pause)
         raise AssertionError("pauses have no end")
 
     @property
     def _left(self) -> float:
         """Return the seconds that the next request may take."""
-        left = self._timeout if self._deadline is None else self._deadline - time.monotonic()
-        return min(self._timeout, max(left, SHORTEST))
+        remaining = self._timeout if self._deadline is None else self._deadline - time.monotonic()
+        return min(self._timeout, max(remaining, SHORTEST))
 
     def _find(self) -> int:
         answer = self._ask("find its coordinator", find_request(self.id), anywhere=True)
@@ -438,9 +468,15 @@ class BatchProducer:
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
         if anywhere:
-            return self._wire.run(doing, lambda: self._wire.ask(request, patience=self._left))
+            seconds = max(SHORTEST, self._limit.of(self._left))
+            return self._wire.run(doing, lambda: self._wire.ask(request, patience=seconds))
         if self._coordinator is None:
-            self._coordinator = self._find()
+            self._limit.check()
+            try:
+                self._coordinator = self._find()
+            except Unreachable:
+                self._limit.check()
+                raise
         try:
             return self._direct.ask(doing, request, self._coordinator, self._left)
         except Unreachable:

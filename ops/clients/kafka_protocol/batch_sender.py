@@ -22,14 +22,11 @@ from operator import itemgetter
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.raw_connection import (
-    IDLE,
-    SMALL_ROOM,
-    Broken,
-    RawConnection,
-)
+from connectctl.ops.clients.kafka_protocol.direct_requests import Connections
+from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
+from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
-from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_PRODUCE, OLD_PRODUCE
+from connectctl.ops.clients.kafka_protocol.transaction_requests import NEW_PRODUCE, OLD_PRODUCE
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.varints import unsigned_varint
@@ -52,10 +49,6 @@ NEW_TOPIC_PATIENCE = 1.0
 _NOT_YET = (Code.NOT_LEADER_OR_FOLLOWER, Code.UNKNOWN_TOPIC_OR_PARTITION)
 OPENING_BYTES = 1_000_000
 """Bytes of first batches that are collected for one request to their leader."""
-
-
-class Unacknowledged(TimeoutError):
-    """Records were sent and are not acknowledged in time."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +89,15 @@ class _Sent:
 
 class BatchSender:
     """Sends batches for the transactional id ``id_``. ``timeout`` in seconds bounds every wait for
-    an answer.
+    an answer. Where ``limit`` is over before, ``Unacknowledged`` is raised, and no batch is lost:
+    one that ``send`` did not take can be given again.
     """
 
-    def __init__(self, wire: KafkaProtocolClient, id_: str, timeout: float):
-        self._wire, self._id, self._timeout = wire, id_, timeout
-        self._connections: dict[int, RawConnection] = {}
-        self._used: dict[int, float] = {}
-        """The time of the last request on each connection."""
+    def __init__(
+        self, wire: KafkaProtocolClient, id_: str, timeout: float, limit: Limit | None = None
+    ):
+        self._id, self._timeout, self._limit = id_, timeout, limit or Limit()
+        self._connections = Connections(wire, timeout, self._limit)
         self._unanswered: dict[int, deque[_Sent]] = defaultdict(deque)
         self._opening: set[TopicPartition] = set()
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
@@ -116,9 +110,7 @@ class BatchSender:
         """True if a Produce adds its partition to the transaction."""
 
     def close(self) -> None:
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
+        self._connections.close()
 
     def begin(self) -> None:
         """Begin another transaction, after all answers of the previous one."""
@@ -150,31 +142,25 @@ class BatchSender:
         precede it.
         """
         while place in self._opening:
-            self._open(leader)
-            self._await_answer(leader)
+            if not self._open(leader):
+                self._await_answer(leader)
         if place in self.opened:
             self._transmit(leader, [_Batch(place, named, batch, count, answered)])
             return
         self._opening.add(place)
         self._waiting[leader].append(_Batch(place, named, batch, count, answered, opens=True))
         if sum(len(part) for each in self._waiting[leader] for part in each.parts) >= OPENING_BYTES:
-            self._open(leader)
+            with suppress(Unacknowledged):  # it is kept
+                self._open(leader)
 
-    def flush(self, patience: float | None = None) -> None:
-        """Wait until everything that was sent is acknowledged. Raises ``Unacknowledged`` if that
-        takes more than ``patience`` seconds; no record is lost then. The limit of each answer is
-        one time-out.
+    def flush(self) -> None:
+        """Wait until everything that was sent is acknowledged. The limit of each answer is one
+        time-out.
         """
-        deadline = None if patience is None else time.monotonic() + patience
         for leader in list(self._waiting):
             self._open(leader)
         for leader, unanswered in self._unanswered.items():
             while unanswered:
-                left = self._timeout if deadline is None else deadline - time.monotonic()
-                if left < self._timeout and not self._connections[leader].is_answering(left):
-                    raise Unacknowledged(
-                        f"broker {leader} acknowledged no records within {patience:g} s"
-                    )
                 self._await_answer(leader)
 
     def settle(self) -> None:
@@ -196,46 +182,52 @@ class BatchSender:
     def _drop(self, leader: int) -> None:
         """Close the connection to ``leader``, and forget its unanswered requests."""
         self._unanswered[leader].clear()
-        if (connection := self._connections.pop(leader, None)) is not None:
-            connection.close()
+        self._connections.drop(leader)
 
-    def _open(self, leader: int) -> None:
-        """Send the first batches that were collected for ``leader``."""
-        if batches := self._waiting.pop(leader, None):
-            self._transmit(leader, batches)
+    def _open(self, leader: int) -> bool:
+        """Send the first batches that were collected for ``leader``; False if there are none."""
+        if not self._waiting.get(leader):
+            return False
+        connection = self._ready(leader)
+        self._post(
+            connection, leader, _Sent(self._waiting.pop(leader), time.monotonic(), self._timeout)
+        )
+        return True
 
     def _transmit(self, leader: int, batches: list[_Batch]) -> None:
+        connection = self._ready(leader)
+        self._post(connection, leader, _Sent(batches, time.monotonic(), self._timeout))
+
+    def _ready(self, leader: int) -> RawConnection:
+        """Return the connection to ``leader`` when it can take another request."""
         unanswered = self._unanswered[leader]
-        if not unanswered and time.monotonic() - self._used.get(leader, 0.0) > IDLE:
-            self._drop(leader)
-        if leader not in self._connections:
-            self._connections[leader] = RawConnection(
-                self._wire, leader, self._timeout, room=SMALL_ROOM
-            )
-        connection = self._connections[leader]
+        connection = self._connections.to(leader, in_use=bool(unanswered))
         while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
             self._await_answer(leader)
-        self._post(leader, _Sent(batches, time.monotonic(), self._timeout))
+        return connection
 
-    def _post(self, leader: int, sent: _Sent) -> None:
+    def _post(self, connection: RawConnection, leader: int, sent: _Sent) -> None:
         version = NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE
         batches = sorted(((each.place, each.parts) for each in sent.batches), key=itemgetter(0))
         parts = produce_parts(version, self._id, int(self._timeout * 1000), batches)
         try:
-            sent.number = self._connections[leader].send_parts(
-                KEY, version, parts, flexible=version >= FLEXIBLE
+            seconds = self._limit.of(self._timeout) if self._limit.is_set else None
+            sent.number = connection.send_parts(
+                KEY, version, parts, flexible=version >= FLEXIBLE, seconds=seconds
             )
         except OSError:
             self._drop(leader)
             raise
-        self._used[leader] = time.monotonic()
+        self._connections.used(leader)
         self._unanswered[leader].append(sent)
 
     def _await_answer(self, leader: int) -> None:
         """Read the answer to the oldest unanswered request. Raises for the first batch that was
         refused.
         """
-        connection, sent = self._connections[leader], self._unanswered[leader][0]
+        connection, sent = self._connections.to(leader, in_use=True), self._unanswered[leader][0]
+        if self._limit.is_set:
+            self._limit.wait(connection.patience, connection.has_answer)
         connection.await_answer(sent.number)
         parts, throttled = self._parts(connection.bytes(connection.left))
         connection.allow(throttled)
@@ -260,9 +252,9 @@ class BatchSender:
             self._opening.difference_update(each.place for each in busy)
             _raise(refused[0], parts[refused[0].place])
         if busy:
-            time.sleep(next(sent.pauses))
+            time.sleep(self._limit.of(next(sent.pauses)))
             sent.batches = busy
-            self._post(leader, sent)
+            self._post(connection, leader, sent)
 
     def _parts(self, answer: bytes) -> tuple[dict[TopicPartition, Any], float]:
         """Return the answer for each partition, and the throttle time in seconds (a quota)."""
@@ -286,10 +278,10 @@ def _raise(batch: _Batch, part: Any) -> None:
     except Refusal as e:
         faults = part.record_errors
         record = faults[0].batch_index if faults else None
-        said = faults[0].batch_index_error_message if faults else part.error_message
+        message = faults[0].batch_index_error_message if faults else part.error_message
         topic = batch.place.topic
         raise Refusal(
-            e.code, batch.named, record, said, topic if batch.count == 1 else None, topic
+            e.code, batch.named, record, message, topic if batch.count == 1 else None, topic
         ) from e
 
 
@@ -311,13 +303,15 @@ def produce_parts(
         encoded = name.encode()
         return (length(len(encoded)) if flexible else _SHORT.pack(len(encoded))) + encoded
 
-    topics = [(topic, list(some)) for topic, some in groupby(batches, lambda each: each[0].topic)]
+    topics = [
+        (topic, list(subset)) for topic, subset in groupby(batches, lambda each: each[0].topic)
+    ]
     parts: list[bytes | memoryview] = [
         text(id_) + _ACKS_AND_TIMEOUT.pack(_ALL, timeout_ms) + length(len(topics))
     ]
-    for topic, some in topics:
-        parts.append(text(topic) + length(len(some)))
-        for place, batch in some:
-            parts += (_INT.pack(place.partition) + length(sum(map(len, batch))), *batch, tags)
+    for topic, subset in topics:
+        parts.append(text(topic) + length(len(subset)))
+        for partition, batch in subset:
+            parts += (_INT.pack(partition.partition) + length(sum(map(len, batch))), *batch, tags)
         parts.append(tags)
     return [*parts, tags]

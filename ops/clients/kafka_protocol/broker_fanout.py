@@ -85,10 +85,12 @@ class BrokerFanout:
         from kafka.protocol.admin import DescribeConfigsRequest
 
         resource = DescribeConfigsRequest.DescribeConfigsResource
-        asked = resource(
+        resource_ = resource(
             resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names)
         )
-        (result,) = (await self.wire.ask(DescribeConfigsRequest(resources=[asked]), broker)).results
+        (result,) = (
+            await self.wire.ask(DescribeConfigsRequest(resources=[resource_]), broker)
+        ).results
         error = self.error(
             result.error_code, "describe its settings", "DescribeConfigs on the cluster"
         )

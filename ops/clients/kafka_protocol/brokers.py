@@ -10,7 +10,7 @@ from typing import Any
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
-from connectctl.ops.clients.kafka_protocol.transaction_version import finalized
+from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups

@@ -194,11 +194,11 @@ class KafkaProtocolClient:
         """Return ``failure`` with the errors of this client's connections, and with a diagnosis of
         the cause if ``explains``.
         """
-        ours = failure(error, self.bootstrap, doing, self._failures)
+        converted = failure(error, self.bootstrap, doing, self._failures)
         return (
-            explained(ours, self.bootstrap, lambda: tls(self._properties))
+            explained(converted, self.bootstrap, lambda: tls(self._properties))
             if self.explains
-            else ours
+            else converted
         )
 
     def _login_error(self, error: ConnectctlError) -> ConnectctlError:

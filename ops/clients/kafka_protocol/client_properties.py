@@ -117,12 +117,12 @@ def _trust(context: ssl.SSLContext, properties: Mapping[str, Any]) -> None:
     if properties.get("ssl.ca.pem"):
         context.load_verify_locations(cadata=str(properties["ssl.ca.pem"]))
     elif authorities and authorities != "probe":
-        place = Path(str(authorities)).expanduser()
-        with naming(place):
-            if place.is_dir():
-                context.load_verify_locations(capath=place)
+        location = Path(str(authorities)).expanduser()
+        with naming(location):
+            if location.is_dir():
+                context.load_verify_locations(capath=location)
             else:
-                context.load_verify_locations(cafile=place)
+                context.load_verify_locations(cafile=location)
     else:
         context.load_default_certs()
     if properties.get("ssl.crl.location"):

@@ -70,8 +70,8 @@ class ColumnReader(Headers):
         try:
             for batch in found:
                 check(data, batch)
-            for some, next_offset in portions_of(data, found):
-                yield Chunk(offset, next_offset, some)
+            for subset, next_offset in portions_of(data, found):
+                yield Chunk(offset, next_offset, subset)
         except (ValueError, OSError) as e:
             raise ConnectctlError(
                 f"{place} has records that cannot be read", why=str(e), code="garbled"
@@ -114,6 +114,6 @@ def portions_of(data: Any, found: Sequence[BatchAt]) -> Iterator[tuple[Columns, 
         bodies.append(body._replace(start=size, end=size + len(parts[-1])))
         size += len(parts[-1])
         if size >= UNPACKED or number == len(found):
-            whole = np.frombuffer(b"".join((*parts, bytes(PADDING))), np.uint8)
-            yield columns(whole, bodies), each.next_offset
+            buffer = np.frombuffer(b"".join((*parts, bytes(PADDING))), np.uint8)
+            yield columns(buffer, bodies), each.next_offset
             parts, bodies, size = [], [], 0

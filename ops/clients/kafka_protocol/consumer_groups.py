@@ -57,7 +57,10 @@ class Groups:
             if isinstance(answer, ConnectctlError)
         }
         listed = [
-            group for broker, some in answers.items() if broker not in problems for group in some
+            group
+            for broker, subset in answers.items()
+            if broker not in problems
+            for group in subset
         ]
         sharing = [group for group in listed if group.type == SHARE]
         others = [group for group in listed if group.type != SHARE]
@@ -70,10 +73,10 @@ class Groups:
 
         wire = self._brokers.wire
         batched = wire.newest(OffsetFetchRequest) >= 8
-        asked = [
+        requested = [
             (broker, some)
-            for broker, own in _by_coordinator(groups)
-            for some in (batches(own) if batched else ([group] for group in own))
+            for broker, names in _by_coordinator(groups)
+            for some in (batches(names) if batched else ([group] for group in names))
         ]
 
         async def one(broker: int, some: Sequence[ReaderGroup]) -> list[ReaderGroup]:
@@ -91,20 +94,20 @@ class Groups:
             answers = {each.group_id: each for each in (await wire.ask(request, broker)).groups}
             return [self._committed(group, answers[group.id]) for group in some]
 
-        return self._of_coordinators("list the offsets of groups", asked, one)
+        return self._of_coordinators("list the offsets of groups", requested, one)
 
     def _committed(self, group: ReaderGroup, answer: Any) -> ReaderGroup:
         doing = "list the offsets of a group"
         error = self._brokers.error(answer.error_code, doing, "Describe on the group")
         offsets: dict[TopicPartition, int] = {}
-        for place, part in parts_of(answer.topics):
+        for partition, part in parts_of(answer.topics):
             # A partition missing in the answer is not one without an offset.
             error = error or self._brokers.error(
-                part.error_code, doing, f"Describe on the topic {place.topic}"
+                part.error_code, doing, f"Describe on the topic {partition.topic}"
             )
             offset = offset_of(part.committed_offset)
             if offset is not None and not part.error_code:
-                offsets[place] = offset
+                offsets[partition] = offset
         return replace(group, committed=offsets, problem=error)
 
     def _of_coordinators(
@@ -117,26 +120,28 @@ class Groups:
         coordinators are asked concurrently.
         """
         wire = self._brokers.wire
-        results = wire.run(doing, lambda: wire.each(one(broker, some) for broker, some in asked))
+        results = wire.run(
+            doing, lambda: wire.each(one(broker, subset) for broker, subset in asked)
+        )
         found: list[ReaderGroup] = []
-        for (_, some), result in zip(asked, results, strict=True):
+        for (_, subset), result in zip(asked, results, strict=True):
             if isinstance(result, Exception):
                 error = self._brokers.ours(result, doing)
-                found += [replace(group, problem=error) for group in some]
+                found += [replace(group, problem=error) for group in subset]
             else:
                 found += result
         return found
 
     def _with_members(self, groups: Sequence[ReaderGroup]) -> list[ReaderGroup]:
-        asked = [
+        requested = [
             group.id for group in groups if group.active and group.type in ("classic", CONSUMER)
         ]
-        if not asked:
+        if not requested:
             return list(groups)
         admin, timeout = self._kafka.admin, self._brokers.wire.timeout
         futures = self._kafka.ask(
             "describe groups",
-            lambda: admin.describe_consumer_groups(asked, request_timeout=timeout),
+            lambda: admin.describe_consumer_groups(requested, request_timeout=timeout),
         )
         return [
             self._described(group, futures[group.id]) if group.id in futures else group

@@ -181,7 +181,7 @@ class Coordinator:
         """
         from kafka.protocol.consumer import OffsetFetchRequest
 
-        wanted = [
+        members = [
             OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
             for topic, numbers in by_topic(sorted(partitions)).items()
         ]
@@ -189,7 +189,7 @@ class Coordinator:
         def once() -> tuple[dict[TopicPartition, GroupOffset], frozenset[TopicPartition]]:
             request = OffsetFetchRequest(
                 group_id=self.group,
-                topics=wanted,
+                topics=members,
                 require_stable=True,
                 min_version=7,
                 max_version=7,
@@ -208,15 +208,15 @@ class Coordinator:
             raise self._not_readable(name_of(code))
         found: dict[TopicPartition, GroupOffset] = {}
         pending: set[TopicPartition] = set()
-        for place, part in parts_of(answer.topics):
+        for partition, part in parts_of(answer.topics):
             code = self.check(part.error_code)
             if code and code == passing:
-                pending.add(place)
+                pending.add(partition)
             elif code:
-                raise self._not_readable(f"{place}: {name_of(code)}")
+                raise self._not_readable(f"{partition}: {name_of(code)}")
             elif (offset := offset_of(part.committed_offset)) is not None:
                 epoch = offset_of(part.committed_leader_epoch)
-                found[place] = GroupOffset(offset, epoch, part.metadata or "")
+                found[partition] = GroupOffset(offset, epoch, part.metadata or "")
         return found, frozenset(pending)
 
     def _not_readable(self, why: str) -> ConnectctlError:
@@ -230,11 +230,11 @@ class Coordinator:
         from kafka.protocol.consumer.group import LeaveGroupRequest
 
         member = LeaveGroupRequest.MemberIdentity
-        wanted = [member(member_id="", group_instance_id=each) for each in sorted(instance_ids)]
+        members = [member(member_id="", group_instance_id=each) for each in sorted(instance_ids)]
 
         def once() -> dict[str, int]:
             answer = self.ask(
-                LeaveGroupRequest(group_id=self.group, members=wanted, min_version=3), self.timeout
+                LeaveGroupRequest(group_id=self.group, members=members, min_version=3), self.timeout
             )
             if (code := self.check(answer.error_code)) not in (Code.NONE, Code.UNKNOWN_MEMBER_ID):
                 return dict.fromkeys(instance_ids, code)
@@ -245,7 +245,7 @@ class Coordinator:
                 if code not in (Code.NONE, Code.UNKNOWN_MEMBER_ID)
             }
 
-        return self.until(once) if wanted else {}
+        return self.until(once) if members else {}
 
     def committed(self, *, stable: bool = False) -> dict[TopicPartition, int]:
         """The offsets that the group has committed, by topic and partition.
@@ -259,7 +259,7 @@ class Coordinator:
                 group_id=self.group, topics=None, require_stable=stable, max_version=7
             )
             found, _ = self._offsets_of(self.ask(request, self.timeout), None)
-            return {place: each.offset for place, each in found.items()}
+            return {partition: each.offset for partition, each in found.items()}
 
         return self.until(once)
 

@@ -42,12 +42,12 @@ def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> N
     topic_of = OffsetCommitRequest.OffsetCommitRequestTopic
     partition_of = topic_of.OffsetCommitRequestPartition
     parts: dict[str, list[Any]] = {}
-    for place, offset in sorted(offsets.items()):
+    for partition, offset in sorted(offsets.items()):
         part = partition_of(
-            partition_index=place.partition, committed_offset=offset, committed_metadata=""
+            partition_index=partition.partition, committed_offset=offset, committed_metadata=""
         )
-        parts.setdefault(place.topic, []).append(part)
-    topics = [topic_of(name=topic, partitions=some) for topic, some in parts.items()]
+        parts.setdefault(partition.topic, []).append(part)
+    topics = [topic_of(name=topic, partitions=subset) for topic, subset in parts.items()]
     request = OffsetCommitRequest(
         group_id=coordinator.group,
         generation_id_or_member_epoch=_GENERATION_OF_NOBODY,
@@ -114,8 +114,8 @@ def stable(coordinator: Coordinator, holder: Callable[[], str]) -> dict[TopicPar
 
 
 def _check_topics(coordinator: Coordinator, answer: Any, operation: Operation) -> None:
-    for place, part in parts_of(answer.topics):
-        _check(coordinator, part.error_code, str(place), operation)
+    for partition, part in parts_of(answer.topics):
+        _check(coordinator, part.error_code, str(partition), operation)
 
 
 def _check(coordinator: Coordinator, code: int, place: str, operation: Operation) -> None:

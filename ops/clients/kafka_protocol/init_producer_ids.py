@@ -155,9 +155,9 @@ class _Lane:
     def _ask(self) -> None:
         if len(self._waiting) > CHUNK // 2 or (self._waiting and self.connection.wants_quiet):
             return
-        if some := self._broker.take():
-            self._waiting += some
-            self._broker.ask(self.connection, some)
+        if subset := self._broker.take():
+            self._waiting += subset
+            self._broker.ask(self.connection, subset)
 
     def close(self) -> None:
         self.connection.close()
@@ -221,9 +221,9 @@ class _Broker:
             lane.close()
 
     def take(self) -> list[str]:
-        some = list(islice(self.next_ids, CHUNK))
-        self._taken += len(some)
-        return some
+        subset = list(islice(self.next_ids, CHUNK))
+        self._taken += len(subset)
+        return subset
 
     def ask(self, connection: RawConnection, some: Sequence[str]) -> None:
         connection.send_many(_API, self._version, [body_of(id, self._timeouts[id]) for id in some])

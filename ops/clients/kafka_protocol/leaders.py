@@ -17,6 +17,7 @@ from connectctl.ops.clients.kafka_protocol.client import (
     code_of,
     known_code,
 )
+from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
@@ -51,7 +52,7 @@ class Leaders:
                 f"{self._wire.bootstrap})"
             )
             raise not_authorized(what, describe_topic(hidden[0]))
-        return sorted(place for place, _ in parts_of(answer.topics))
+        return sorted(partition for partition, _ in parts_of(answer.topics))
 
     def _described(self, topics: Sequence[str]) -> Any:
         """Metadata that has all partitions of ``topics``, or why it will not. Raises
@@ -100,22 +101,22 @@ class Leaders:
         def read(
             answer: Any,
         ) -> Iterator[tuple[TopicPartition, tuple[PartitionProducer, ...] | Code]]:
-            for place, part in parts_of(answer.topics):
+            for partition, part in parts_of(answer.topics):
                 known = tuple(map(_producer, part.active_producers))
-                yield place, known_code(part.error_code) if part.error_code else known
+                yield partition, known_code(part.error_code) if part.error_code else known
 
         return self._of_leaders("describe producers", places, request, read)
 
     def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
         stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
         found: dict[TopicPartition, Bounds | Code] = {}
-        for place in places:
-            low, high = stable[place], end[place]
+        for partition in places:
+            low, high = stable[partition], end[partition]
             # Only the codes are of type Code; an offset is a plain number.
             if isinstance(low, Code) or isinstance(high, Code):
-                found[place] = low if isinstance(low, Code) else Code(high or 0)
+                found[partition] = low if isinstance(low, Code) else Code(high or 0)
             elif low is not None and high is not None:
-                found[place] = Bounds(low, high)
+                found[partition] = Bounds(low, high)
         return found
 
     def offsets(
@@ -144,10 +145,10 @@ class Leaders:
             )
 
         def read(answer: Any) -> Iterator[tuple[TopicPartition, Offset | Code | None]]:
-            for place, part in parts_of(answer.topics):
+            for partition, part in parts_of(answer.topics):
                 found = known_code(part.error_code) if part.error_code else offset_of(part.offset)
                 none = found is None and timestamp in (LATEST, EARLIEST)
-                yield place, Code.LEADER_NOT_AVAILABLE if none else found
+                yield partition, Code.LEADER_NOT_AVAILABLE if none else found
 
         return self._of_leaders("list offsets", places, request, read)
 
@@ -180,20 +181,31 @@ class Leaders:
         """Return the leader of each partition of ``topics`` (None: of all), or the error code; a
         topic that does not exist has none.
         """
-        return {place: _leader(part) for place, part in parts_of(self._metadata(topics).topics)}
+        return {
+            partition: _leader(part) for partition, part in parts_of(self._metadata(topics).topics)
+        }
 
-    def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
-        """``leaders`` of ``topic``, which brokers that create topics by themselves create where it
-        is missing; or what a broker has against it.
+    def of_topic(
+        self, topic: str, patience: float | None = None
+    ) -> dict[TopicPartition, int | Code] | Code:
+        """Return the ``leaders`` of ``topic``, or the error code of a broker. Brokers that create
+        topics by themselves create a missing one. ``patience`` in seconds limits the wait.
         """
-        (described,) = self._metadata([topic], create=True).topics
+        (described,) = self._metadata([topic], create=True, patience=patience).topics
         if described.error_code:
             return known_code(described.error_code)
-        return {place: _leader(part) for place, part in parts_of([described])}
+        return {partition: _leader(part) for partition, part in parts_of([described])}
 
-    def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
+    def _metadata(
+        self,
+        topics: Sequence[str] | None,
+        *,
+        create: bool = False,
+        patience: float | None = None,
+    ) -> Any:
         request = metadata_request(topics, allow_auto_topic_creation=create)
-        return self._wire.run("look up topics", lambda: self._wire.ask(request))
+        seconds = max(SHORTEST, self._wire.timeout if patience is None else patience)
+        return self._wire.run("look up topics", lambda: self._wire.ask(request, patience=seconds))
 
     def _of_leaders(
         self,
@@ -205,24 +217,24 @@ class Leaders:
         """Ask the leader of each partition, all leaders concurrently."""
         if not places:
             return {}
-        leaders = self.leaders(sorted({place.topic for place in places}))
+        leaders = self.leaders(sorted({partition.topic for partition in places}))
         found: dict[TopicPartition, Item | Code] = {}
         parts: dict[int, list[TopicPartition]] = defaultdict(list)
-        for place in places:
-            leader = leaders.get(place, Code.UNKNOWN_TOPIC_OR_PARTITION)
+        for partition in places:
+            leader = leaders.get(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(leader, Code):
-                found[place] = leader
+                found[partition] = leader
             else:
-                parts[leader].append(place)
-        asked = [(leader, some) for leader, known in parts.items() for some in batches(known)]
+                parts[leader].append(partition)
+        requested = [(leader, some) for leader, known in parts.items() for some in batches(known)]
 
         async def one(leader: int, some: Sequence[TopicPartition]) -> None:
             found.update(read(await self._wire.ask(request(some), leader)))
 
         results = self._wire.run(
-            doing, lambda: self._wire.each(one(leader, some) for leader, some in asked)
+            doing, lambda: self._wire.each(one(leader, some) for leader, some in requested)
         )
-        for (_, some), result in zip(asked, results, strict=True):
+        for (_, some), result in zip(requested, results, strict=True):
             if isinstance(result, Exception):
                 found.update(dict.fromkeys(some, code_of(result)))
         return found
@@ -264,13 +276,13 @@ def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: b
     """
     from kafka.protocol.metadata.metadata import MetadataRequest
 
-    wanted = (
+    requested = (
         None
         if topics is None
         else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     )
     return MetadataRequest(
-        topics=wanted, max_version=newest, **{"allow_auto_topic_creation": False, **more}
+        topics=requested, max_version=newest, **{"allow_auto_topic_creation": False, **more}
     )
 
 
@@ -299,8 +311,8 @@ def topic_layouts(wire: KafkaProtocolClient, topics: Sequence[str]) -> TopicLayo
     """Return a broker's current layouts of ``topics``. Raises ``Unreachable``, ``NotAuthorized``."""
     answer = wire.run("look up topics", lambda: wire.ask(metadata_request(topics, newest=12)))
     leaders = {
-        place: leader
-        for place, part in parts_of(answer.topics)
+        partition: leader
+        for partition, part in parts_of(answer.topics)
         if (leader := number_of(part.leader_id)) is not None
     }
     ids = {

@@ -54,8 +54,8 @@ class OwnRights(ClusterClient):
 
     def on_topics(self, names: Sequence[str]) -> dict[str, Allowed]:
         found: dict[str, Allowed] = {}
-        for some in batches(names):
-            request = metadata_request(some, include_topic_authorized_operations=True)
+        for subset in batches(names):
+            request = metadata_request(subset, include_topic_authorized_operations=True)
             # the default's type
             answer = self._wire.run(
                 "list the client's permissions for topics",

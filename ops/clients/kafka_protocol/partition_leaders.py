@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+from connectctl.ops.clients.kafka_protocol.limit import Limit
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -19,8 +21,10 @@ _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTIO
 
 
 class PartitionLeaders:
-    def __init__(self, wire: KafkaProtocolClient):
-        self._wire = wire
+    """The partitions of topics. ``limit`` bounds every wait, as well as its own limit does."""
+
+    def __init__(self, wire: KafkaProtocolClient, limit: Limit | None = None):
+        self._wire, self._limit = wire, limit or Limit()
         self._leaders: dict[str, dict[int, int | Code]] = {}
         self._patience = 0.0
         self._looked_up = time.monotonic()
@@ -65,20 +69,28 @@ class PartitionLeaders:
         """
         deadline = time.monotonic() + self._patience
         while True:
-            found = Leaders(self._wire).of_topic(topic)
+            found = self._look_up(topic)
             leaders = (
                 {}
                 if isinstance(found, Code)
-                else {place.partition: leader for place, leader in found.items()}
+                else {partition.partition: leader for partition, leader in found.items()}
             )
-            whole = sorted(leaders) == list(range(len(leaders)))
-            if leaders and whole and enough(leaders):
+            is_complete = sorted(leaders) == list(range(len(leaders)))
+            if leaders and is_complete and enough(leaders):
                 self._leaders[topic] = leaders
                 return
             codes = [each for each in (found, *leaders.values()) if isinstance(each, Code)]
             if time.monotonic() > deadline or _NEVER.intersection(codes):
                 raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION, topic=topic)
-            time.sleep(TOPIC_PAUSE)
+            self._limit.sleep(TOPIC_PAUSE)
+
+    def _look_up(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
+        self._limit.check()
+        try:
+            return Leaders(self._wire).of_topic(topic, self._limit.of(self._wire.timeout))
+        except Unreachable:
+            self._limit.check()
+            raise
 
     def forget(self) -> None:
         """Look all of them up again when they are needed."""

@@ -35,17 +35,17 @@ def transactions_holding(
     Of the transactional ids ``candidates`` every open one counts: this principal may be allowed to
     see them alone, and not ``__consumer_offsets``.
     """
-    ours, where = frozenset(candidates), None
+    producers, where = frozenset(candidates), None
     with suppress(ConnectctlError):
         if places := calls.places([TOPIC]):
             where = TopicPartition(TOPIC, coordinator_partition(group, len(places)))
     try:
         listed = calls.listed(states=("Ongoing", *sorted(ENDING))).seen
-        found = calls.describe(sorted({*ours, *(each.id for each in listed)})).values()
+        found = calls.describe(sorted({*producers, *(each.id for each in listed)})).values()
     except ConnectctlError:
         return []
     still_open = [each for each in found if isinstance(each, Transaction) and each.is_open]
-    holding = [each for each in still_open if where in each.partitions or each.id in ours]
+    holding = [each for each in still_open if where in each.partitions or each.id in producers]
     return sorted(holding, key=lambda each: (each.started_ms or 0, each.id))
 
 

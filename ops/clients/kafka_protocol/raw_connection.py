@@ -7,17 +7,18 @@ lies between two headers is overwritten.
 
 from __future__ import annotations
 
+import selectors
 import socket
 import ssl
 import struct
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from connectctl.ops.clients.connection_errors import login_refused
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
-from connectctl.ops.clients.kafka_protocol.readable import readable
 from connectctl.ops.clients.kafka_protocol.reauthentication import Login, login
 from connectctl.ops.core.errors import NotAuthorized
 
@@ -28,12 +29,33 @@ IDLE = 60.0
 """Seconds after which a connection without a request is not used any more: brokers close those that
 are idle.
 """
+SHORTEST = 0.1
+"""The minimum limit of a wait in seconds."""
 _AT_ONCE = 512
 """Parts of a request that are given to the kernel in one call, which takes 1,024."""
 _SIZE = struct.Struct(">i")
 _SHORT = struct.Struct(">h")
 _HEADER = struct.Struct(">hh")
 _FRAME = struct.Struct(">ii")
+
+
+class Readable(Protocol):
+    def fileno(self) -> int:
+        """Return its descriptor."""
+
+
+R = TypeVar("R", bound=Readable)
+
+
+def readable(sockets: Iterable[R], seconds: float) -> list[R]:
+    """Return those of ``sockets`` that can be read, after ``seconds`` at most, however many files
+    are open: ``select`` takes descriptors below 1,024.
+    """
+    with selectors.DefaultSelector() as selector:
+        for each in sockets:
+            selector.register(each, selectors.EVENT_READ)
+        found: list[Any] = [key.fileobj for key, _ in selector.select(seconds)]
+        return found
 
 
 class Broken(OSError):
@@ -63,6 +85,8 @@ class RawConnection:
         self._at = self._filled = 0
         self._asked = self._answered = 0
         self._session = Login()
+        self._unsent: deque[memoryview] = deque()
+        """What the broker has not accepted yet of the requests in parts."""
         self.left = 0
         """Bytes of the answer that were not taken yet."""
         self._host, port = wire.address(broker)
@@ -73,13 +97,16 @@ class RawConnection:
             raise wire.failure(e, "connect") from e
 
     def _connect(self, port: int, patience: float) -> None:
+        ends = time.monotonic() + patience
         self._socket: socket.socket = socket.create_connection((self._host, port), patience)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if (context := self._wire.settings.get("ssl_context")) is not None:
+                self._socket.settimeout(max(SHORTEST, ends - time.monotonic()))
                 self._socket = context.wrap_socket(self._socket, server_hostname=self._host)
             if "sasl_mechanism" in self._wire.settings:
+                self._socket.settimeout(max(SHORTEST, ends - time.monotonic()))
                 self._log_in()
         except BaseException:
             self._socket.close()
@@ -108,6 +135,11 @@ class RawConnection:
         data = self.bytes(self.left)
         # The header of a flexible version ends with a byte for the number of tags, which is 0.
         return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
+
+    @property
+    def patience(self) -> float:
+        """Return the limit of every wait in seconds; see ``allow``."""
+        return self._socket.gettimeout() or 0.0
 
     @property
     def wants_quiet(self) -> bool:
@@ -139,25 +171,60 @@ class RawConnection:
         return range(first, self._asked + 1)
 
     def send_parts(
-        self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool
+        self,
+        key: int,
+        version: int,
+        parts: Sequence[bytes | memoryview],
+        *,
+        flexible: bool,
+        seconds: float | None = None,
     ) -> int:
         """``send`` for a request whose encoded body is all of ``parts``, which are not copied where
-        there is no TLS.
+        there is no TLS. What is not accepted within ``seconds``, if given, is kept and sent by
+        ``has_answer`` or ``await_answer``.
         """
         self._renew()
         self._asked += 1
         head = self._heads(key, version, flexible=flexible)(self._asked, sum(map(len, parts)))
-        if isinstance(self._socket, ssl.SSLSocket):
-            self._socket.sendall(b"".join((head, *parts)))
-            return self._asked
-        left = deque(memoryview(part) for part in (head, *parts) if part)
-        while left:
-            sent = self._socket.sendmsg(islice(left, _AT_ONCE))
-            while left and sent >= len(left[0]):
-                sent -= len(left.popleft())
-            if sent:
-                left[0] = left[0][sent:]
+        pieces = [b"".join((head, *parts))] if self._is_encrypted else (head, *parts)
+        self._unsent += (memoryview(part) for part in pieces if part)
+        self._send_rest(seconds)
         return self._asked
+
+    @property
+    def _is_encrypted(self) -> bool:
+        return isinstance(self._socket, ssl.SSLSocket)
+
+    def _send_rest(self, seconds: float | None = None) -> bool:
+        """Send what is left of requests. Return False if that takes more than ``seconds``; if None,
+        the limit is one time-out, and ``TimeoutError`` is raised.
+        """
+        unsent = self._unsent
+        if not unsent:
+            return True
+        if seconds is None:
+            while unsent:
+                self._send_some(unsent)
+            return True
+        ends, before = time.monotonic() + seconds, self._socket.gettimeout()
+        try:
+            while unsent:
+                self._socket.settimeout(max(SHORTEST / 100, ends - time.monotonic()))
+                self._send_some(unsent)
+        except TimeoutError:
+            return False
+        finally:
+            self._socket.settimeout(before)
+        return True
+
+    def _send_some(self, parts: deque[memoryview]) -> None:
+        """Send as much of ``parts`` as the socket accepts at once, and remove it from them."""
+        one = self._is_encrypted
+        sent = self._socket.send(parts[0]) if one else self._socket.sendmsg(islice(parts, _AT_ONCE))
+        while parts and sent >= len(parts[0]):
+            sent -= len(parts.popleft())
+        if sent:
+            parts[0] = parts[0][sent:]
 
     def _heads(self, key: int, version: int, *, flexible: bool) -> Callable[[int, int], bytes]:
         """Gives what precedes the body of the request with a number, which has so many bytes."""
@@ -193,6 +260,7 @@ class RawConnection:
         """
         if self.left:
             raise Broken("an answer was not read to its end")
+        self._send_rest()
         self.left = 4
         (self.left,) = self.take(_SIZE)
         (size,) = self.take(_SIZE)
@@ -221,20 +289,20 @@ class RawConnection:
         if count > self.left:
             raise Broken("the answer is shorter than its declared length")
         self.left -= count
-        here = min(count, self._filled - self._at)
-        place[:here] = self._view[self._at : self._at + here]
-        self._at += here
-        while here < count:
-            here += self._receive(place[here:])
+        buffered = min(count, self._filled - self._at)
+        place[:buffered] = self._view[self._at : self._at + buffered]
+        self._at += buffered
+        while buffered < count:
+            buffered += self._receive(place[buffered:])
 
     def skip(self, count: int) -> None:
         """Leave out ``count`` bytes of the answer."""
         if count > self.left:
             raise Broken("the answer is shorter than its declared length")
         self.left -= count
-        here = min(count, self._filled - self._at)
-        self._at += here
-        count -= here
+        buffered = min(count, self._filled - self._at)
+        self._at += buffered
+        count -= buffered
         while count:
             count -= self._receive(self._view[: min(count, len(self._buffer))])
 
@@ -254,12 +322,27 @@ class RawConnection:
         """For ``selectors``, which then say when to ask for what has ``arrived``."""
         return int(self._socket.fileno())
 
-    def is_answering(self, seconds: float) -> bool:
-        """Return whether bytes of an answer are there, or arrive within ``seconds``."""
-        taken = self._filled > self._at or (
-            isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
-        )
-        return taken or bool(readable([self], max(0.0, seconds)))
+    def has_answer(self, seconds: float) -> bool:
+        """Return whether the next answer is there, to its end, or arrives within ``seconds``."""
+        ends = time.monotonic() + seconds
+        if not self._send_rest(seconds):
+            return False
+        while (missing := self._missing) > 0:
+            decrypted = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+            if not decrypted and not readable([self], max(0.0, ends - time.monotonic())):
+                return False
+            if len(self._buffer) < self._filled - self._at + missing:
+                self._grow(self._filled - self._at + missing)
+            self._take_in()
+        return True
+
+    @property
+    def _missing(self) -> int:
+        """Return the number of bytes of the next answer that have not arrived, as far as known."""
+        filled = self._filled - self._at
+        if filled < _SIZE.size:
+            return _SIZE.size - filled
+        return int(_SIZE.unpack_from(self._buffer, self._at)[0]) + _SIZE.size - filled
 
     def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
         """Return the beginning of each complete answer, by ``layout``, in the order of the
@@ -283,6 +366,7 @@ class RawConnection:
 
     def _take_in(self) -> None:
         self._move_up()
+        before = self._socket.gettimeout()
         self._socket.settimeout(0)
         try:
             self._filled += self._receive(self._view[self._filled :])
@@ -292,7 +376,7 @@ class RawConnection:
         except (BlockingIOError, ssl.SSLWantReadError):
             pass
         finally:
-            self._socket.settimeout(self._timeout)
+            self._socket.settimeout(before)
 
     def _move_up(self) -> None:
         """Have what is not taken yet at the beginning of the buffer."""

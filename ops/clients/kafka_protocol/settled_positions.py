@@ -38,15 +38,15 @@ def positions(kafka: Kafka, group: str, topics: Sequence[str], patience: float) 
 
     def read(coordinator: Coordinator) -> GroupPositions:
         end = time.monotonic() + patience
-        known, left = dict[TopicPartition, int](), partitions
-        while left:
-            found, left = coordinator.stable_offsets(left)
-            known |= {place: each.offset for place, each in found.items()}
-            if not left or time.monotonic() > end:
+        known, remaining = dict[TopicPartition, int](), partitions
+        while remaining:
+            found, remaining = coordinator.stable_offsets(remaining)
+            known |= {partition: each.offset for partition, each in found.items()}
+            if not remaining or time.monotonic() > end:
                 break
             time.sleep(POLL)
-        pending = f"{holder_of(kafka, group)} holds its offset" if left else ""
-        return GroupPositions(known, dict.fromkeys(left, pending))
+        pending = f"{holder_of(kafka, group)} holds its offset" if remaining else ""
+        return GroupPositions(known, dict.fromkeys(remaining, pending))
 
     try:
         settle(kafka, group)

@@ -91,8 +91,8 @@ class TransactionLog:
         """
         first, since = self._offsets(place, EARLIEST, since_ms)
         begin = start if since is None else min(since, start)
-        whole = first is not None and (begin > first or first == 0) and start - begin <= REACH
-        return max(begin, start - REACH), since_ms if whole else math.inf
+        is_complete = first is not None and (begin > first or first == 0) and start - begin <= REACH
+        return max(begin, start - REACH), since_ms if is_complete else math.inf
 
     def _offsets(self, place: TopicPartition, *timestamps: int) -> list[Offset | None]:
         with closing(KafkaProtocolClient(self._properties, timeout=self._timeout)) as wire:

@@ -11,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic
-from connectctl.ops.clients.kafka_protocol.transaction_version import NEW_END
+from connectctl.ops.clients.kafka_protocol.refusals import check
+from connectctl.ops.kafka.brokers import TRANSACTION_VERSION
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
+OLD_PRODUCE, NEW_PRODUCE = 8, 12
+"""The newest Produce whose fields have fixed lengths, which Kafka 2.4 has; and the one that adds
+its partition itself.
+"""
+OLD_END, NEW_END = 4, 5
+"""EndTxn without and with the next epoch in its answer."""
+NEW_OFFSET_COMMIT = 5
+"""The TxnOffsetCommit that adds its group itself."""
 TXN_OFFSET_COMMIT = 3
 """The first version with generation, member and instance id, which Kafka 2.5 has. Older ones would
 not fence a zombie.
@@ -107,14 +117,14 @@ def txn_offset_commit_request(
 
     topic_of = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     topics: dict[str, list[Any]] = {}
-    for place, each in sorted(offsets.items()):
+    for partition, each in sorted(offsets.items()):
         part = topic_of.TxnOffsetCommitRequestPartition(
-            partition_index=place.partition,
+            partition_index=partition.partition,
             committed_offset=each.offset,
             committed_leader_epoch=-1 if each.leader_epoch is None else each.leader_epoch,
             committed_metadata=each.metadata,
         )
-        topics.setdefault(place.topic, []).append(part)
+        topics.setdefault(partition.topic, []).append(part)
     return TxnOffsetCommitRequest(
         transactional_id=id_,
         group_id=member.group,
@@ -132,3 +142,33 @@ def txn_offset_commit_request(
 def codes_of(answer: Any) -> set[int]:
     """The errors in the answer to a TxnOffsetCommit."""
     return {part.error_code for topic in answer.topics for part in topic.partitions} - {Code.NONE}
+
+
+def has_version_2(wire: KafkaProtocolClient) -> bool:
+    """Return whether transactions are written in version 2, which the finalized feature
+    ``transaction.version`` decides. Brokers offer the newer versions of the requests also where it
+    is off, and a broker that reports no features has none (docs/decisions/0030).
+    """
+    from kafka.protocol.metadata import ApiVersionsRequest
+    from kafka.protocol.producer import EndTxnRequest, ProduceRequest, TxnOffsetCommitRequest
+
+    newest = {
+        ProduceRequest: NEW_PRODUCE,
+        EndTxnRequest: NEW_END,
+        TxnOffsetCommitRequest: NEW_OFFSET_COMMIT,
+    }
+    if any(wire.newest(request) < version for request, version in newest.items()):
+        return False
+    request = ApiVersionsRequest(client_software_name="connectctl", client_software_version="1")
+    answer = wire.run("read the cluster's features", lambda: wire.ask(request))
+    check(answer.error_code)
+    return finalized(answer).get(TRANSACTION_VERSION, 0) >= 2
+
+
+def finalized(answer: Any) -> dict[str, int]:
+    """Return the cluster's features in an ApiVersions ``answer`` with their levels; empty if it has
+    none.
+    """
+    if (answer.finalized_features_epoch or 0) < 0:
+        return {}
+    return {feature.name: feature.max_version_level for feature in answer.finalized_features or ()}

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
-from connectctl.ops.clients.kafka_protocol.block import Block, CopiedBlock
+from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
@@ -30,9 +31,41 @@ from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
-T = TypeVar("T")
+_Encode = Callable[[ProducerState], Parts]
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
+
+
+Delivered = Callable[[int, Iterable[int], int, int, int], None]
+"""Receives a partition, the rows of one batch there in their order, and the arguments of
+``Answered``.
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows or columns. ``named`` names a record by its number in them; ``delivered`` is called for
+    each batch that is answered.
+    """
+
+    topic: str
+    records: Rows | RecordColumns
+    named: Named | None = None
+    delivered: Delivered | None = None
+
+
+@dataclass(frozen=True)
+class CopiedBlock:
+    """Batches of the same partitions of another topic. ``target`` has the limits of ``topic``.
+    ``named`` names a record by its partition and its offset there; ``count`` receives whether
+    batches were sent unopened, and their number.
+    """
+
+    topic: str
+    batches: Sequence[CopiedRecords]
+    target: TargetTopic
+    named: Callable[[int, int], str]
+    count: Callable[[bool, int], None]
 
 
 class TransactionalWriter:
@@ -57,6 +90,11 @@ class TransactionalWriter:
         self._largest, self._too_large, self._check = largest, too_large, check
         self.patience = patience
         self._next_partition = random.randrange(1 << 16)
+        self._taken: deque[tuple[TopicPartition, int, _Encode, Named | None, Answered | None]]
+        self._taken = deque()
+        """The batches to send, as arguments of ``BatchProducer.send``."""
+        self._opened: set[TopicPartition] = set()
+        """The partitions of these batches that were added to the transaction."""
 
     def write(self, block: Block | CopiedBlock) -> None:
         """Put ``block`` into the transaction, the records of a partition in their order: each in
@@ -65,66 +103,102 @@ class TransactionalWriter:
         if isinstance(block, CopiedBlock):
             self._write_copies(block)
             return
+        self.take(block)
+        self.send_taken()
+
+    def take(self, block: Block) -> None:
+        """Make batches of ``block``, which ``send_taken`` sends."""
+        if not self._taken:
+            self._opened.clear()
         topic, rows, named = block.topic, block.records, block.named
         count = self._producer.partitions(topic, self.patience)
         numbers = rows.partitions if isinstance(rows, Rows) else ()
         given_numbers = {*numbers} - {None}
         if wrong := [number for number in given_numbers if not 0 <= number < count]:
-            said = f"{topic} has {count} partitions, and no partition {wrong[0]}"
-            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=said)
+            message = f"{topic} has {count} partitions, and no partition {wrong[0]}"
+            raise Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION, said=message)
         order: list[Any] = []
-        given = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
-        _check_timestamps(given.timestamps, named)
-        if isinstance(given, Rows):
-            found = self._placed_few(topic, given, count, order)
+        records = rows.columns() if isinstance(rows, Rows) and len(rows) > MOST_ROWS else rows
+        _check_timestamps(records.timestamps, named)
+        if isinstance(records, Rows):
+            found = self._placed_few(topic, records, count, order)
         else:
-            found = self._placed(topic, given, numbers if given_numbers else (), count, order)
-        for place, batch in self._ready(topic, found):
+            found = self._placed(topic, records, numbers if given_numbers else (), count, order)
+        for number, batch in found:
+            partition = TopicPartition(topic, number)
             names = None if named is None else partial(_named, named, batch, order)
             answered = (
                 None
                 if block.delivered is None
-                else partial(block.delivered, place.partition, _rows(batch, order))
+                else partial(block.delivered, number, _rows(batch, order))
             )
-            self._producer.send(
-                place, len(batch), partial(self._encoded, place, batch, names), names, answered
-            )
+            encoded = partial(self._encoded, partition, batch, names)
+            self._taken.append((partition, len(batch), encoded, names, answered))
+
+    @property
+    def waiting(self) -> int:
+        """Return the number of records that were taken and not sent."""
+        return sum(records for _, records, *_ in self._taken)
+
+    def clear(self) -> None:
+        """Discard what was taken and not sent."""
+        self._taken.clear()
+
+    def send_taken(self) -> None:
+        """Send the batches that were taken, those of a partition in their order. Partitions without
+        a leader come last, and are waited for: they hold up no others. If the producer's limit is
+        over before, ``Unacknowledged`` is raised, and the next call continues.
+        """
+        led = self._led(each[0] for each in self._taken)
+        self._taken = deque(sorted(self._taken, key=lambda each: each[0] not in led))
+        while self._taken:
+            self._open(self._taken[0][0], [each[0] for each in self._taken])
+            self._producer.send(*self._taken[0])
+            self._taken.popleft()
 
     def _write_copies(self, block: CopiedBlock) -> None:
         """Send batches unchanged, except for their headers. A batch that its topic would reject, or
         that needs another compression there, is decoded and encoded again.
         """
-        batches = [(each.partition, each) for each in block.batches]
-        for place, some in self._ready(block.topic, batches):
-            name = partial(block.named, some.partition)
+        self._producer.partitions(block.topic, self.patience)
+        self._opened.clear()
+        placed = [(TopicPartition(block.topic, each.partition), each) for each in block.batches]
+        led = self._led(partition for partition, _ in placed)
+        placed.sort(key=lambda each: each[0] not in led)
+        for partition, subset in placed:
+            self._open(partition, [each for each, _ in placed])
+            name = partial(block.named, subset.partition)
             # called at once
-            sent = _made(some, block.target, lambda: name(some.offset_of(0)))  # noqa: B023
+            sent = _made(subset, block.target, lambda: name(subset.offset_of(0)))  # noqa: B023
             for each in sent:
                 self._producer.send(
-                    place, each.records, each.encode, partial(_copy_named, name, some, each)
+                    partition, each.records, each.encode, partial(_copy_named, name, subset, each)
                 )
-            block.count(all(each.unopened for each in sent), some.batches)
+            block.count(all(each.unopened for each in sent), subset.batches)
 
-    def _ready(
-        self, topic: str, batches: Iterable[tuple[int, T]]
-    ) -> Iterator[tuple[TopicPartition, T]]:
-        """Yield ``batches`` when their partitions can be written to, those of a partition in their
-        order. Partitions without a leader come last, and are waited for: they hold up no others.
+    def _led(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Return those of ``places`` that have a leader."""
+        found = {*places}
+        topics = {partition.topic for partition in found}
+        return found & {
+            TopicPartition(topic, number)
+            for topic in topics
+            for number in self._producer.led(topic)
+        }
+
+    def _open(self, place: TopicPartition, others: Iterable[TopicPartition]) -> None:
+        """Add ``place`` to the transaction, with ``others`` if it has a leader; else wait for
+        one.
         """
-        self._producer.partitions(topic, self.patience)
-        led = {*self._producer.led(topic)}
-        placed = [(TopicPartition(topic, partition), batch) for partition, batch in batches]
-        placed.sort(key=lambda each: each[0].partition not in led)
-        ready = {place for place, _ in placed if place.partition in led}
-        self._check(ready)
-        self._producer.add(ready)
-        for place, batch in placed:
-            if place not in ready:
-                self._producer.await_leader(place)
-                self._check([place])
-                self._producer.add([place])
-                ready.add(place)
-            yield place, batch
+        if place in self._opened:
+            return
+        added = self._led(others)
+        if place not in added:
+            self._producer.await_leader(place)
+            added = {place}
+        self._check(added)
+        self._producer.add(added)
+        self._opened |= added
 
     def _encoded(
         self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState
@@ -160,8 +234,8 @@ class TransactionalWriter:
         """Yield as ``_placed``, for a few rows, without columns."""
         of: dict[int, list[int]] = {}
         in_turn = self._in_turn(topic)
-        for row, (key, given) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
-            number = given
+        for row, (key, chosen) in enumerate(zip(rows.keys, rows.partitions, strict=True)):
+            number = chosen
             if number is None:
                 number = in_turn if key is None else java_partition(as_bytes(key), count)
             of.setdefault(number, []).append(row)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.clients.kafka_protocol.acls import Namespaces
@@ -32,6 +33,9 @@ from connectctl.ops.kafka.visibility import (
     Reason,
     observation_of,
 )
+
+if TYPE_CHECKING:
+    from connectctl.ops.clients.librdkafka.connection import Connection
 
 GROUP, _TRANSACTION = 0, 1
 """The key types of FindCoordinator."""
@@ -312,3 +316,22 @@ def _answer(answer: Any) -> InitProducerIdResponse:
 def _quoted(text: str) -> str:
     """``text`` as itself in the brokers' regular expressions (RE2/J, KIP-1152)."""
     return "".join(c if c.isalnum() or c == "_" or ord(c) > 127 else f"\\{c}" for c in text)
+
+
+def written_by(
+    kafka: Connection, ids: Sequence[str], places: Sequence[TopicPartition]
+) -> frozenset[str]:
+    """Return the topics of ``places`` whose leaders remember the producer of one of ``ids``.
+
+    The coordinator of an id knows its producer id, and the leader of each partition remembers the
+    producers that wrote there lately. What may not be seen is left out: it proves nothing.
+    """
+    with closing(TransactionClient(kafka.client, timeout=kafka.timeout)) as calls:
+        described = calls.describe(ids).values()
+        producers = {found.producer_id for found in described if isinstance(found, Transaction)}
+        remembered = calls.producers(places) if producers else {}
+    return frozenset(
+        partition.topic
+        for partition, found in remembered.items()
+        if not isinstance(found, Code) and any(each.producer_id in producers for each in found)
+    )

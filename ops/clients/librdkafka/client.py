@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
 from connectctl.ops.clients.connection_errors import listens
 from connectctl.ops.clients.kafka_protocol.run_presence import holders
-from connectctl.ops.clients.kafka_protocol.topic_writers import written_by
+from connectctl.ops.clients.kafka_protocol.transactions import written_by
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.clients.librdkafka.partition_offsets import (

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, KafkaError, Message
-from connectctl.ops.clients.kafka_protocol.block import Delivered
+from connectctl.ops.clients.kafka_protocol.transactional_writer import Delivered
 from connectctl.ops.kafka.record_columns import Rows
 
 Callback = Callable[[KafkaError | None, Message], Any]

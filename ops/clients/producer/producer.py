@@ -16,10 +16,8 @@ from typing import Any
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
-from connectctl.ops.clients.kafka_protocol.block import Block
-from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transactional_writer import TransactionalWriter
+from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
+from connectctl.ops.clients.kafka_protocol.transactional_writer import Block, TransactionalWriter
 from connectctl.ops.clients.librdkafka.group_positions import membership
 from connectctl.ops.clients.producer.deliveries import Callback, Deliveries
 from connectctl.ops.clients.producer.errors import abort_required, failed, request_failed
@@ -90,7 +88,7 @@ class TransactionalProducer:
         self._lock = threading.RLock()
         self._rows: dict[str, Rows] = defaultdict(Rows)
         self._bytes = 0
-        self._state = TransactionState(partial(self._deliveries.drop, self._rows))
+        self._state = TransactionState(partial(_drop, self._deliveries, self._rows, self._writer))
 
     def __enter__(self) -> TransactionalProducer:
         return self
@@ -112,7 +110,8 @@ class TransactionalProducer:
 
     @property
     def _unacknowledged(self) -> int:
-        return sum(len(rows) for rows in self._rows.values()) + self._producer.unacknowledged
+        produced = sum(len(rows) for rows in self._rows.values())
+        return produced + self._writer.waiting + self._producer.unacknowledged
 
     def close(self) -> None:
         """Close the connections, and call the remaining callbacks. An open transaction is aborted
@@ -186,7 +185,8 @@ class TransactionalProducer:
             rows.add(raw_key, raw_value, timestamp or None, given, numbered)
             self._bytes += size
             if self._bytes >= BUFFER_BYTES:
-                self._send()
+                with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
+                    self._send()
 
     def poll(self, timeout: float | None = 0) -> int:
         """Call the callbacks of records that are acknowledged or lost, and return their number.
@@ -206,10 +206,9 @@ class TransactionalProducer:
 
     def flush(self, timeout: float | None = None) -> int:
         """Send the produced records, wait for their acknowledgements, and call their callbacks.
-        Return the number of records that are not acknowledged. The wait is limited to ``timeout``
-        seconds; if None, to ``socket.timeout.ms`` for each request. Outside of a transaction there
-        is nothing to send. Waits for a connection, for the coordinator and for the leader of a
-        partition have limits of their own, because no record can be sent before.
+        Return the number of records that are not acknowledged; none is lost. All of it is limited
+        to ``timeout`` seconds; if None, each request is limited to ``socket.timeout.ms``. Outside
+        of a transaction there is nothing to send.
 
         Raises ``AbortRequired``.
         """
@@ -286,13 +285,17 @@ class TransactionalProducer:
         with self._lock:
             self._state.expect("abort_transaction()", Phase.OPEN, Phase.ABORTABLE)
             doubtful, self._state.now = self._state.now is Phase.ABORTABLE, Phase.ABORTABLE
+            ends = None if timeout is None else time.monotonic() + timeout
             repeat = request_failed if self._producer.bumps_epoch else failed
             with self._state.failing("abort its transaction", repeat, Phase.ABORTABLE):
                 if not self._producer.bumps_epoch:
-                    with suppress(OSError):
-                        self._producer.settle()
+                    try:
+                        with self._producer.until(ends):
+                            self._producer.settle()
+                    except OSError:
+                        doubtful = True
                 self._producer.drop_unanswered()
-                self._deliveries.drop(self._rows)
+                _drop(self._deliveries, self._rows, self._writer)
                 self._bytes = 0
                 self._producer.end(commit=False, patience=timeout)
                 if doubtful:
@@ -303,19 +306,18 @@ class TransactionalProducer:
             self._deliveries.serve()
 
     def _flush(self, timeout: float | None = None) -> int:
-        """Send and wait until no record is left, also of those that callbacks produce. The wait is
-        limited to ``timeout`` seconds, and has no limit if ``timeout`` is None or negative. Return
-        the number of callbacks that were called.
+        """Send and wait until no record is left, also of those that callbacks produce. It takes up
+        to ``timeout`` seconds, and has no limit if ``timeout`` is None or negative. Return the
+        number of callbacks that were called.
         """
         served, late = 0, False
-        deadline = None if timeout is None or timeout < 0 else time.monotonic() + timeout
+        ends = None if timeout is None or timeout < 0 else time.monotonic() + timeout
         while self._state.now is Phase.OPEN and not late:
-            late = not self._send(deadline)
             with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
                 try:
-                    self._producer.flush(
-                        None if deadline is None else max(0.0, deadline - time.monotonic())
-                    )
+                    with self._producer.until(ends):
+                        self._send()
+                        self._producer.flush()
                 except Unacknowledged:
                     late = True
             served += self._deliveries.serve()
@@ -323,35 +325,27 @@ class TransactionalProducer:
                 break
         return served
 
-    def _send(self, deadline: float | None = None) -> bool:
-        """Send the produced records. Return False if a topic was not found before ``deadline``: its
-        records stay in the buffer.
+    def _send(self) -> None:
+        """Send the produced records. Records of a topic that is not found in time stay in the
+        buffer.
         """
-        with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
-            while self._rows:
-                topic = next(iter(self._rows))
-                if deadline is not None and not self._is_found(topic, deadline):
-                    return False
-                rows = self._rows.pop(topic)
-                delivered = self._deliveries.sending(topic, rows)
-                self._writer.write(Block(topic, rows, partial(name_of, rows), delivered))
+        self._writer.send_taken()
+        while self._rows:
+            topic = next(iter(self._rows))
+            self._producer.partitions(topic, self._writer.patience)
+            rows = self._rows.pop(topic)
+            delivered = self._deliveries.sending(topic, rows)
+            self._writer.write(Block(topic, rows, partial(name_of, rows), delivered))
         self._bytes = 0
-        return True
-
-    def _is_found(self, topic: str, deadline: float) -> bool:
-        patience = min(self._settings.topic_patience, max(0.0, deadline - time.monotonic()))
-        try:
-            self._producer.partitions(topic, patience)
-        except Refusal:
-            # the wait was as long as for any topic, or waiting does not help
-            if time.monotonic() < deadline:
-                raise
-            return False
-        return True
 
 
 def _offset(position: confluent_kafka.TopicPartition) -> GroupOffset:
     return GroupOffset(position.offset, position.leader_epoch, position.metadata or "")
+
+
+def _drop(deliveries: Deliveries, rows: dict[str, Rows], writer: TransactionalWriter) -> None:
+    writer.clear()
+    deliveries.drop(rows)
 
 
 def _too_large(record: str, topic: str, why: str) -> Exception:

@@ -108,18 +108,18 @@ class SocketListener:
 
 def _has_token(line: socket.socket, token: str) -> bool:
     """Return whether the connection begins with the token and the end of a line, in time."""
-    wanted, received = f"{token}\n".encode(), b""
+    expected, received = f"{token}\n".encode(), b""
     deadline = time.monotonic() + GREETING
     try:
-        while len(received) < len(wanted):
+        while len(received) < len(expected):
             line.settimeout(max(deadline - time.monotonic(), 0.001))
-            if not (more := line.recv(len(wanted) - len(received))):
+            if not (more := line.recv(len(expected) - len(received))):
                 return False
             received += more
         line.settimeout(None)
     except OSError:
         return False
-    return secrets.compare_digest(received, wanted)
+    return secrets.compare_digest(received, expected)
 
 
 class QuestionListener(SocketListener):
@@ -152,13 +152,13 @@ def ask(
     """Return the driver's response, within ``answer`` seconds. Raises ``OSError`` or ``ValueError``
     without one.
     """
-    asked = f"{address.token}\n{json.dumps(question)}\n".encode()
+    request = f"{address.token}\n{json.dumps(question)}\n".encode()
     with (
         socket.create_connection((address.host, address.port), connect) as line,
         line.makefile("rb") as words,
     ):
         line.settimeout(answer or connect)
-        line.sendall(asked)
+        line.sendall(request)
         return json.loads(words.readline())
 
 
@@ -250,7 +250,7 @@ class DriverChannel:
                             self._newest[task] = line
                             self._lines.add(line)
                             _send_now(line, STOP if self._stopping else ALIVE)
-                        self._notes += [(task, said) for said in message.pop("lines", ())]
+                        self._notes += [(task, reason) for reason in message.pop("lines", ())]
                         before |= message
                         if self._newest.get(task) is line:
                             self.messages[task] = dict(before)

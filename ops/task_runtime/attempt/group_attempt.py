@@ -64,9 +64,17 @@ def member_factory(
             limit=spec.pending,
             stale_because=shared.stale_because,
         )
-        given = (shared.target, reads.consumer, reads.patterns, id_, stable, stopped, stats.assign)
+        arguments = (
+            shared.target,
+            reads.consumer,
+            reads.patterns,
+            id_,
+            stable,
+            stopped,
+            stats.assign,
+        )
         return TaskMember(
-            *given,
+            *arguments,
             shared.stale_because,
             waits_for_topics=spec.endless,
             patience=spec.patience,

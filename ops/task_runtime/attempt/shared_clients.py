@@ -79,13 +79,14 @@ class SharedClients:
         )
         self._largest: dict[str, int] = {}
         known = spec.reached
-        behind = None
+        global_offsets = None
         if spec.global_offsets:
-            behind = CommittedOffsets(
+            global_offsets = CommittedOffsets(
                 self.home, spec.global_offsets, spec.connector, known.get(GLOBAL)
             )
         store = OffsetStore(
-            CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)), behind
+            CommittedOffsets(self.target, spec.offsets, spec.connector, known.get(PRIMARY)),
+            global_offsets,
         )
         self._offsets = CoalescedRead(lambda: _snapshot(store, spec.patience))
         self.stale_because = CoalescedRead(

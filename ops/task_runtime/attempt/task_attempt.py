@@ -270,12 +270,12 @@ class TimeboxedSource:
         with suppress(Exception):  # a plugin's error in lag does not end its task
             self._lag = self._source.lag
         now = time.monotonic()
-        whole = self._channel.connected and now - self._whole >= self._limits.report
-        if whole:
+        in_full = self._channel.connected and now - self._whole >= self._limits.report
+        if in_full:
             self._whole = now
             self._stats.observe()
-        self._send(whole=whole)
-        if whole:
+        self._send(whole=in_full)
+        if in_full:
             self._stats.lines.clear()
 
     def heartbeat(self) -> None:
@@ -325,8 +325,8 @@ def run(
     with closing(TaskChannel(address, task)) as line:
         reason, found = FAILED, dict[str, Any]()
         try:
-            near = shared or SharedClients(spec)
-            ended, leased = _run(spec, near, task, config, limits, line, counts)
+            clients = shared or SharedClients(spec)
+            ended, leased = _run(spec, clients, task, config, limits, line, counts)
             reason, found = ended.reason.value, {"detail": ended.detail}
             found |= {"idle": leased.idle, "quiet": leased.quiet}
         except Exception as e:  # noqa: BLE001  # a plugin may raise anything, and Spark would retry the task
@@ -398,11 +398,11 @@ def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) 
     """Return the connector's own supply for a task, or a polled task."""
     connector, delivery = connector_class(spec.path), spec.delivery
     assert issubclass(connector, SourceConnector)
-    own = connector.supply(
+    supply = connector.supply(
         SourceContext(spec.connector, config, delivery, spec.offsets, spec.timeout, stats)
     )
-    if own is not None:
-        return own
+    if supply is not None:
+        return supply
     return PolledSource(
         connector.task,
         spec.connector,

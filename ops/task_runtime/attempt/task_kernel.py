@@ -40,8 +40,8 @@ def task_kernel(
     ``spec`` overrides.
     """
     id_, delivery = task_id(spec.group, spec.connector, task), spec.delivery
-    whole = {**properties, **delivery.properties}
-    limits = BatchSizeLimits(shared.largest_batches, whole)
+    merged = {**properties, **delivery.properties}
+    limits = BatchSizeLimits(shared.largest_batches, merged)
 
     alone: dict[str, str] = {}
 
@@ -50,7 +50,7 @@ def task_kernel(
             shared.target,
             id_,
             timeout_ms=delivery.timeout_ms,
-            properties=whole | limits.properties() | alone,
+            properties=merged | limits.properties() | alone,
         )
 
     def send_one_by_one() -> bool:
@@ -81,14 +81,16 @@ def source_ledger(
     spec: TaskSpec, shared: SharedClients, task: int, stats: TaskStats
 ) -> Iterator[SourceOffsetsLedger]:
     """Yield the source offsets of a task, and store in ``stats`` how far they reach."""
-    behind, left = None, list[bytes]()
+    global_writer, remaining = None, list[bytes]()
     if spec.global_offsets:
         stats.unwritten = spec.unwritten.get(task, ())
-        left = [key.encode(*_TEXT) for key in stats.unwritten]
-        behind = GlobalOffsetsWriter(shared.home, spec.global_offsets, spec.patience, left)
+        remaining = [key.encode(*_TEXT) for key in stats.unwritten]
+        global_writer = GlobalOffsetsWriter(
+            shared.home, spec.global_offsets, spec.patience, remaining
+        )
     view = shared.view()
-    ledger = SourceOffsetsLedger(spec.offsets, view, behind)
-    seen = frozenset(left)
+    ledger = SourceOffsetsLedger(spec.offsets, view, global_writer)
+    seen = frozenset(remaining)
 
     def observe(*, closed: bool = False) -> None:
         nonlocal seen
@@ -96,17 +98,20 @@ def source_ledger(
         stats.reached = {
             w: ledger.history.beyond(r) if w == PRIMARY else r for w, r in view.reached.items()
         }
-        if behind is not None:
-            before, seen = seen, behind.unwritten
+        if global_writer is not None:
+            before, seen = seen, global_writer.unwritten
             # Those in flight will most likely arrive, unless they did not since the last time.
-            late = seen if closed or behind.problem else seen & before
+            late = seen if closed or global_writer.problem else seen & before
             stats.unwritten = sorted(key.decode(*_TEXT) for key in late)
-            stats.unwritten_because, stats.meter.global_failures = behind.problem, behind.failures
+            stats.unwritten_because, stats.meter.global_failures = (
+                global_writer.problem,
+                global_writer.failures,
+            )
 
     stats.observe = observe
     try:
         yield ledger
     finally:
-        if behind is not None:
-            behind.close()
+        if global_writer is not None:
+            global_writer.close()
         observe(closed=True)

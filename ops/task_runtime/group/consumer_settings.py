@@ -98,14 +98,14 @@ class ConsumerSettings:
 
 def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
     """Return the consumer settings of the connector ``name``. Raises ``BadInput``."""
-    given = client_overrides(config, "consumer")
-    reset = given.get("auto.offset.reset", "earliest").strip().lower()
+    overrides = client_overrides(config, "consumer")
+    reset = overrides.get("auto.offset.reset", "earliest").strip().lower()
     if reset not in _RESETS:
         raise _invalid("auto.offset.reset", reset, f"use one of {', '.join(_RESETS)}")
-    most = given.get("max.poll.records", str(MOST_RECORDS)).strip()
+    most = overrides.get("max.poll.records", str(MOST_RECORDS)).strip()
     if not (most.isascii() and most.isdigit() and int(most)):
         raise _invalid("max.poll.records", most, "it must be a number above 0")
-    if elsewhere := sorted(each for each in given if each.startswith(_CLIENT)):
+    if elsewhere := sorted(each for each in overrides if each.startswith(_CLIENT)):
         where = (
             "--bootstrap-servers"
             if elsewhere[0] == "bootstrap.servers"
@@ -120,16 +120,18 @@ def consumer_settings(name: str, config: Mapping[str, str]) -> ConsumerSettings:
             "another cluster.",
             code="bad-config",
         )
-    _check_protocol(given)
-    _check_numbers(given)
-    properties = {k: v.strip() for k, v in given.items() if k in _SAME}
-    properties |= {_RENAMED[k]: v.strip() for k, v in given.items() if k in _RENAMED}
+    _check_protocol(overrides)
+    _check_numbers(overrides)
+    properties = {k: v.strip() for k, v in overrides.items() if k in _SAME}
+    properties |= {_RENAMED[k]: v.strip() for k, v in overrides.items() if k in _RENAMED}
     if (refresh := properties.get("topic.metadata.refresh.interval.ms")) is not None:
         properties["topic.metadata.refresh.interval.ms"] = str(
             min(max(int(refresh), _SHORTEST_REFRESH), _LONGEST_REFRESH)
         )
-    group = given.get("group.id", "").strip() or f"{GROUP_PREFIX}{name}"
-    return ConsumerSettings(group, _RESETS[reset], int(most), properties, tuple(_ignored(given)))
+    group = overrides.get("group.id", "").strip() or f"{GROUP_PREFIX}{name}"
+    return ConsumerSettings(
+        group, _RESETS[reset], int(most), properties, tuple(_ignored(overrides))
+    )
 
 
 def _check_protocol(given: Mapping[str, str]) -> None:

@@ -123,12 +123,12 @@ class TaskMember:
         self._read: set[TopicPartition] = set()
         """Partitions of which a record was returned since the last assignment or seek."""
         self._sought: set[TopicPartition] = set()
-        whole = (
+        properties = (
             self.kafka.properties()
             | {"auto.offset.reset": settings.reset}
             | dict(settings.properties)
         )
-        whole |= {
+        properties |= {
             "group.id": settings.group,
             "isolation.level": "read_committed",  # else it would not wait for pending offsets
             "enable.auto.commit": False,
@@ -137,12 +137,12 @@ class TaskMember:
             "error_cb": self._on_error,
         }
         if not settings.dynamic:
-            whole |= {
+            properties |= {
                 "group.instance.id": self.instance_id,
                 "partition.assignment.strategy": "cooperative-sticky",
             }
-            whole.setdefault("session.timeout.ms", settings.session_ms)
-        self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(whole))
+            properties.setdefault("session.timeout.ms", settings.session_ms)
+        self._consumer: Any = self.kafka.ask("open a consumer", lambda: Consumer(properties))
 
     def _on_error(self, error: Any) -> None:
         # The polling thread checks for the error after the same call. An exception here is lost.
@@ -168,7 +168,7 @@ class TaskMember:
         self._call(
             "join its group", lambda: self._consumer.subscribe(list(self.topics), **callbacks)
         )
-        end, without, look = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
+        end, without, next_check = time.monotonic() + patience, 0.0, time.monotonic() + LOOK
         while not self._joined and not self.stopped():
             found = self._next_messages(JOIN_POLL, 1)
             self._ahead += found
@@ -180,12 +180,12 @@ class TaskMember:
             without = without + JOIN_POLL if self._has_epoch else 0.0
             if without > WITHOUT_PARTITIONS:
                 return
-            if time.monotonic() > look and not self._joined:
+            if time.monotonic() > next_check and not self._joined:
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
                 if not missing:
                     self.stable.waiting(f"the consumer group {self.settings.group} rebalances")
-                look = time.monotonic() + LOOK
+                next_check = time.monotonic() + LOOK
             if (
                 time.monotonic() > end
                 and not self._joined
@@ -214,9 +214,9 @@ class TaskMember:
         ready, self._ahead = self._ahead, []
         self._usable = False
         # In order: the end of a partition comes after the records before it.
-        given = [m for m in ready if not self._is_end(m) and self._is_next(m)]
+        messages = [m for m in ready if not self._is_end(m) and self._is_next(m)]
         self._usable = True
-        return Polled(given)
+        return Polled(messages)
 
     def _next_messages(self, seconds: float, most: int) -> list[Any]:
         """Return the messages of a poll; none if a callback holds the poll, which is an event."""
@@ -241,22 +241,22 @@ class TaskMember:
         if (error := message.error()) is None:
             return False
         if error.name() == _END:
-            place = TopicPartition(message.topic(), message.partition())
+            partition = TopicPartition(message.topic(), message.partition())
             # this offset is after control records, for which there are no messages
-            if self._is_in_order(place, message.offset()):
-                self._next[place] = message.offset()
-                self._at_end.add(place)
+            if self._is_in_order(partition, message.offset()):
+                self._next[partition] = message.offset()
+                self._at_end.add(partition)
         return True
 
     def _is_next(self, message: Any) -> bool:
         """Return whether the partition is still assigned and the record was not returned before."""
-        place, offset = TopicPartition(message.topic(), message.partition()), message.offset()
-        if not self._is_in_order(place, offset):
+        partition, offset = TopicPartition(message.topic(), message.partition()), message.offset()
+        if not self._is_in_order(partition, offset):
             return False
-        self._next[place] = offset + 1
-        self._at_end.discard(place)
-        self._sought.discard(place)
-        self._read.add(place)
+        self._next[partition] = offset + 1
+        self._at_end.discard(partition)
+        self._sought.discard(partition)
+        self._read.add(partition)
         return True
 
     def _is_in_order(self, place: TopicPartition, offset: int) -> bool:
@@ -288,9 +288,9 @@ class TaskMember:
             return
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
         starts = self._starts(places)
-        given = positions_at({place: starts[place].offset for place in places})
-        self._call("take its partitions", lambda: consumer.incremental_assign(given))
-        self._next |= {place: starts[place].offset for place in places}
+        starting = positions_at({partition: starts[partition].offset for partition in places})
+        self._call("take its partitions", lambda: consumer.incremental_assign(starting))
+        self._next |= {partition: starts[partition].offset for partition in places}
         self._at_end -= set(places)
         self._joined = True
         self._events.append(Assigned(places, starts))
@@ -314,7 +314,7 @@ class TaskMember:
                 code="no-offset",
             )
         found = self.kafka.positions(places, earliest=self.settings.reset == "earliest")
-        return {place: GroupOffset(offset) for place, offset in found.items()}
+        return {partition: GroupOffset(offset) for partition, offset in found.items()}
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         places = [TopicPartition(p.topic, p.partition) for p in partitions]
@@ -332,23 +332,23 @@ class TaskMember:
             self._events.append(Lost(places))
 
     def _forget(self, places: Collection[TopicPartition]) -> None:
-        for place in places:
-            self._next.pop(place, None)
+        for partition in places:
+            self._next.pop(partition, None)
             for known in (self._at_end, self._read, self._sought):
-                known.discard(place)
+                known.discard(partition)
         if not self._closing:
             self.on_assignment(self.assignment)
 
     # -------------------------------------------------------------------------------------- offsets
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        for place, offset in offsets.items():
-            (position,) = positions_at({place: offset})
+        for partition, offset in offsets.items():
+            (position,) = positions_at({partition: offset})
             self._call("seek", partial(self._consumer.seek, position))
-            self._next[place] = offset if offset >= 0 else None
-            self._at_end.discard(place)
-            self._read.discard(place)
-            self._sought.add(place)
+            self._next[partition] = offset if offset >= 0 else None
+            self._at_end.discard(partition)
+            self._read.discard(partition)
+            self._sought.add(partition)
         self._ahead = [
             m for m in self._ahead if TopicPartition(m.topic(), m.partition()) not in offsets
         ]
@@ -363,7 +363,7 @@ class TaskMember:
         self._events.clear()
         starts = self._starts(places)
         self._usable = False
-        self.seek({place: starts[place].offset for place in places})
+        self.seek({partition: starts[partition].offset for partition in places})
         # no record that was fetched before is before the committed offsets of the same log
         self._sought.difference_update(places)
         if places:
@@ -380,9 +380,9 @@ class TaskMember:
 
     def commit(self, offsets: GroupOffsets) -> None:
         self._interval.check()
-        given = group_offsets(offsets)
+        committed = group_offsets(offsets)
         answer = self._call(
-            "commit offsets", lambda: self._consumer.commit(offsets=given, asynchronous=False)
+            "commit offsets", lambda: self._consumer.commit(offsets=committed, asynchronous=False)
         )
         for each in answer or ():
             if each.error is not None:
@@ -399,15 +399,15 @@ class TaskMember:
         return None if self._consumer is None else self._thread.ask(self._cached_lag)
 
     def _cached_lag(self) -> int | None:
-        whole = 0
-        for place, position in self._next.items():
-            if place in self._at_end:
+        lag = 0
+        for partition, position in self._next.items():
+            if partition in self._at_end:
                 continue
-            low, high = self._consumer.get_watermark_offsets(*positions([place]), cached=True)
+            low, high = self._consumer.get_watermark_offsets(*positions([partition]), cached=True)
             if high < 0 or (position is None and low < 0):
                 return None
-            whole += max(0, high - (low if position is None else position))
-        return whole
+            lag += max(0, high - (low if position is None else position))
+        return lag
 
     @property
     def has_more(self) -> bool:

@@ -62,18 +62,18 @@ class StableOffsets:
         if not partitions:
             return {}
         coordinator = self._coordinator()
-        began, pause, owners, look = time.monotonic(), FIRST_PAUSE, "", LOOK
-        left, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
+        began, pause, owners, next_check = time.monotonic(), FIRST_PAUSE, "", LOOK
+        remaining, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
-            found, left = coordinator.stable_offsets(left)
+            found, remaining = coordinator.stable_offsets(remaining)
             known |= found
-            if not left:
+            if not remaining:
                 return known
             waited = time.monotonic() - began
             if not owners and waited > TELL_AFTER:
                 owners = holders_of_offsets(self.kafka, self.group, self.candidates)
             text = (
-                f"offsets of {self.group} on {_some(left)} are pending (KIP-447), and wait for "
+                f"offsets of {self.group} on {_some(remaining)} are pending (KIP-447), and wait for "
                 f"{owners or in_words([])}"
             )
             self.waiting(text, self.limit is None)
@@ -88,8 +88,8 @@ class StableOffsets:
                     "transactions abort ID.",
                     code="pending-offsets",
                 )
-            if waited > look:
-                look = waited + LOOK
+            if waited > next_check:
+                next_check = waited + LOOK
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
             self.sleep(pause)

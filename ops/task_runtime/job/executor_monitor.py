@@ -51,10 +51,10 @@ class ExecutorMonitor:
             return
         self._checked = now
         try:
-            there = self.count() > 0
+            has_executors = self.count() > 0
         except Exception:  # noqa: BLE001  # the JVM has ended; the round reports it
             return
-        if there:
+        if has_executors:
             self._lost_since = None
         elif self._lost_since is None:
             self._lost_since = now

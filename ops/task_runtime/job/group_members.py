@@ -113,19 +113,19 @@ class TaskMembers:
         with self._noted(), self._coordinator() as coordinator:
             described = coordinator.describe()
             members = () if described is None else described.members
-            ours = {
+            matching = {
                 m.instance_id
                 for m in members
                 if m.instance_id is not None and self._is_ours(m.instance_id)
             }
-            over = ours - {task_id(self.group, self.connector, n) for n in active}
+            over = matching - {task_id(self.group, self.connector, n) for n in active}
             incomplete = (
                 described is not None
                 and is_stable(described.state)
-                and bool(ours)
+                and bool(matching)
                 and self._unassigned(members)
             )
-            self._remove(coordinator, ours if incomplete and not at_work else over)
+            self._remove(coordinator, matching if incomplete and not at_work else over)
         return incomplete
 
     def _is_ours(self, instance_id: str) -> bool:
@@ -135,15 +135,17 @@ class TaskMembers:
         )
 
     def _unassigned(self, members: Collection[RawMember]) -> bool:
-        assigned = {place for member in members for place in assigned_partitions(member.assignment)}
-        return any(place not in assigned for place in self._partitions())
+        assigned = {
+            partition for member in members for partition in assigned_partitions(member.assignment)
+        }
+        return any(partition not in assigned for partition in self._partitions())
 
     def _partitions(self) -> list[TopicPartition]:
         names, known = self.reads.topics, self.kafka.topic_names()
         if (regex := self.reads.regex) is not None:
             names = tuple(topic for topic in known if re.fullmatch(regex, topic))
-        there = self.kafka.partition_counts(sorted({*names} & known))
-        return [TopicPartition(topic, n) for topic, count in there.items() for n in range(count)]
+        existing = self.kafka.partition_counts(sorted({*names} & known))
+        return [TopicPartition(topic, n) for topic, count in existing.items() for n in range(count)]
 
     def _remove(self, coordinator: Coordinator, ids: Collection[str]) -> None:
         if refused := coordinator.remove_static(ids):

@@ -69,8 +69,8 @@ def internal_topics(
             "status": status,
         }, create
     topics = default_topics(scene.group.id, scene.named)
-    there = those_that_exist(scene.kafka, *topics.values())
-    create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in there}
+    existing = those_that_exist(scene.kafka, *topics.values())
+    create = {topic: PARTITIONS[role] for role, topic in topics.items() if topic not in existing}
     unnamed = [
         topics[role]
         for role in ("config", "offsets")
@@ -79,7 +79,9 @@ def internal_topics(
     if unnamed:
         ids = [leader_id(scene.group.id), task_id(scene.group.id, name, 0)]
         known = [
-            id_ for id_, seen in scene.calls.describe(ids).items() if isinstance(seen, Transaction)
+            id_
+            for id_, described in scene.calls.describe(ids).items()
+            if isinstance(described, Transaction)
         ]
         if known:
             raise Refused(
@@ -111,8 +113,8 @@ def check_layout(
             f"{config.name} has {config.partitions} partitions; a config topic must have exactly "
             "one"
         )
-    theirs = scene.target.topics([own]) if own else {}
-    for topic in (*facts.values(), *theirs.values()):
+    topics_of_target = scene.target.topics([own]) if own else {}
+    for topic in (*facts.values(), *topics_of_target.values()):
         policy = topic.config.get("cleanup.policy")
         if policy not in (None, "compact", ""):  # an empty one (KIP-1161) removes nothing
             raise Refused(

@@ -138,10 +138,10 @@ class SparkJobContext(WorkersContext):
         assert ready.tasks_max is not None
         prefix = RUN_PREFIX if ready.take_over else ""
         status = ready.topics["status"]
-        given = run.scene.kafka, status, ready.name, prefix, ready.tasks_max
+        arguments = run.scene.kafka, status, ready.name, prefix, ready.tasks_max
         run.outage(
             "store the statuses",
-            lambda: task_count.store_failure(*given, len(ready.before.tasks)),
+            lambda: task_count.store_failure(*arguments, len(ready.before.tasks)),
         )
 
     def workers(self) -> StepContext:

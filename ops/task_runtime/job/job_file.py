@@ -49,8 +49,8 @@ class _Until(_Section):
 
     @model_validator(mode="after")
     def _one(self) -> _Until:
-        given = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
-        if len(given) + self.forever != 1:
+        limits = [n for n in ("idle", "records", "duration") if getattr(self, n) is not None]
+        if len(limits) + self.forever != 1:
             raise ValueError(
                 "it must have exactly one of idle, records, duration and forever: true"
             )
@@ -205,15 +205,15 @@ def _lines(
     """
     import yaml
 
-    seen: dict[str, int] = {}
+    known: dict[str, int] = {}
     for key, value in node.value:
         line, name = key.start_mark.line + 1, str(key.value)
-        if name in seen:
+        if name in known:
             raise BadInput(
                 f"{path}, line {line}: duplicate key {name}",
-                why=f"first defined in line {seen[name]}",
+                why=f"first defined in line {known[name]}",
             )
-        seen[name] = line
+        known[name] = line
         yield (*above, name), line
         if isinstance(value, yaml.MappingNode):
             yield from _lines(value, (*above, name), path)
@@ -226,19 +226,19 @@ def _explained(
     path: Path, error: ValidationError, lines: Mapping[tuple[str, ...], int]
 ) -> BadInput:
     first = error.errors(include_url=False)[0]
-    place = tuple(str(part) for part in first["loc"])
-    known = next((place[:n] for n in range(len(place), 0, -1) if place[:n] in lines), None)
+    location = tuple(str(part) for part in first["loc"])
+    known = next((location[:n] for n in range(len(location), 0, -1) if location[:n] in lines), None)
     where = f"{path}, line {lines[known]}" if known else f"{path}"
     if first["type"] == "extra_forbidden":
-        model = _File if len(place) == 1 else _SECTIONS[place[0]]
+        model = _File if len(location) == 1 else _SECTIONS[location[0]]
         keys = list(model.model_fields)
-        near = difflib.get_close_matches(place[-1], keys, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Valid keys here: {', '.join(keys)}."
-        if len(place) == 1 and "." in place[0]:
+        similar = difflib.get_close_matches(location[-1], keys, n=1)
+        hint = f"Did you mean {similar[0]}?" if similar else f"Valid keys here: {', '.join(keys)}."
+        if len(location) == 1 and "." in location[0]:
             hint = "Properties of the connector belong under config."
-        return BadInput(f"{where}: unknown key {place[-1]}", next_step=hint)
+        return BadInput(f"{where}: unknown key {location[-1]}", next_step=hint)
     why = first["msg"].removeprefix("Value error, ").replace("Input should", "it must")
     why = why.replace("a valid dictionary", "a mapping").replace(
         "a valid string", "a string, number, true or false"
     )
-    return BadInput(f"{where}: invalid value of {'.'.join(known or place)}", why=why)
+    return BadInput(f"{where}: invalid value of {'.'.join(known or location)}", why=why)

@@ -98,10 +98,10 @@ class RemoveMembers(Step[MembersContext]):
         )
 
     def apply(self, context: MembersContext) -> str | None:
-        seen = seen_members(self.subject, context.look(self.subject))
-        there = [id_ for id_ in self.ids if id_ in seen.ids]
-        context.remove(self.subject, there)
-        return f"{len(there)} removed" if there else "they had left"
+        found = seen_members(self.subject, context.look(self.subject))
+        remaining = [id_ for id_ in self.ids if id_ in found.ids]
+        context.remove(self.subject, remaining)
+        return f"{len(remaining)} removed" if remaining else "they had left"
 
 
 def seen_members(name: str, left: LeftMembers | None) -> LeftMembers:
@@ -130,13 +130,13 @@ def plan_removal(
     look: Callable[[str], LeftMembers | None],
 ) -> Plan:
     """Return the plan that removes the left members of ``names``. Raises as ``seen_members``."""
-    seen = {name: seen_members(name, look(name)) for name in names}
+    found = {name: seen_members(name, look(name)) for name in names}
     steps = tuple(
-        RemoveMembers(name, each.group, each.ids) for name, each in seen.items() if each.ids
+        RemoveMembers(name, each.group, each.ids) for name, each in found.items() if each.ids
     )
     noops = tuple(
         Noop(name, f"no member is left in {each.group}")
-        for name, each in seen.items()
+        for name, each in found.items()
         if not each.ids
     )
     return Plan(OPERATION, cluster_id, steps, noops, group_id=group_id)

@@ -18,9 +18,9 @@ from pathlib import Path
 
 def import_from(directory: Path) -> None:
     """Add ``directory`` to the end of this process's import path."""
-    place = str(directory.resolve())
-    if place not in sys.path:
-        sys.path.append(place)
+    folder = str(directory.resolve())
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def modules_in(directory: Path) -> list[str]:
@@ -33,16 +33,16 @@ def sources_of(module: str, directory: Path) -> tuple[Path, ...]:
     """Return the files below ``directory`` of ``module`` and of the modules that it imports; none
     if ``module`` is not in ``directory``.
     """
-    top, found, left = directory.resolve(), dict[Path, None](), [module]
+    top, found, remaining = directory.resolve(), dict[Path, None](), [module]
     names: set[str] = set()
-    while left:
-        name = left.pop().partition(".")[0]
+    while remaining:
+        name = remaining.pop().partition(".")[0]
         if name in names:
             continue
         names.add(name)
         for path in _files(name, top):
             found[path] = None
-            left += _imported(path)
+            remaining += _imported(path)
     return tuple(sorted(found))
 
 

@@ -91,9 +91,9 @@ def missing_inputs(kafka: Kafka, reads: Subscription) -> list[str]:
     if reads.regex is not None:
         matches = any(re.fullmatch(reads.regex, topic) for topic in kafka.topic_names())
         return [] if matches else [f"No topic matches topics.regex={reads.regex}"]
-    there = those_that_exist(kafka, *reads.topics)
+    existing = those_that_exist(kafka, *reads.topics)
     return [
-        f"The input topic {topic} does not exist" for topic in reads.topics if topic not in there
+        f"The input topic {topic} does not exist" for topic in reads.topics if topic not in existing
     ]
 
 

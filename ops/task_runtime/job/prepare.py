@@ -171,9 +171,9 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
             next_step=f"Remove {SUPPORT}.",
         )
     store = separate_store(config, topics["offsets"], scene.kafka.bootstrap)
-    own = store.topic if store else None
-    there = own is None or bool(those_that_exist(scene.target, own))
-    check_layout(scene, topics, create, own if there else None)
+    dedicated = store.topic if store else None
+    exists = dedicated is None or bool(those_that_exist(scene.target, dedicated))
+    check_layout(scene, topics, create, dedicated if exists else None)
     notes = (
         *notes,
         *how.ignored,
@@ -197,8 +197,8 @@ def prepare_job(scene: RunClients, job: Job, *, take_over: bool) -> PreparedJob:
         group,
         topics,
         create,
-        own,
-        there,
+        dedicated,
+        exists,
         how,
         before,
         live,
@@ -222,13 +222,13 @@ def _config(
     """Return the configuration of the run, and notes: that of the job, or that of the workers if
     the job contains only the name.
     """
-    theirs = {**(before.config or {}), "name": job.name}
+    former = {**(before.config or {}), "name": job.name}
     if not live:
         return job.config, ()
     if job.config.keys() <= {"name"}:
-        return theirs, ()
+        return former, ()
     differs = sorted(
-        k for k in theirs.keys() | job.config.keys() if theirs.get(k) != job.config.get(k)
+        k for k in former.keys() | job.config.keys() if former.get(k) != job.config.get(k)
     )
     if not differs:
         return job.config, ()
@@ -358,6 +358,6 @@ def create_topic(
         scene.target.create_topic(topic, PARTITIONS["offsets"], REPLICAS, compacted)
     else:
         letters = error_settings(ready.config)
-        asked = letters.replication_factor if topic == letters.topic else None
-        replicas, exactly = (REPLICAS, False) if asked is None else (asked, True)
+        requested = letters.replication_factor if topic == letters.topic else None
+        replicas, exactly = (REPLICAS, False) if requested is None else (requested, True)
         scene.target.create_topic(topic, 1, replicas, ready.own_topics[topic], exactly=exactly)

@@ -99,15 +99,15 @@ class RunJob(Operation["RunRequest", "RunAccess"]):
         from connectctl.ops.task_runtime.job.hand_back import alone
 
         with alone(access.clients, *run.subjects):
-            left = left_to_end(plan.steps, run)
-        if not left and not all(run.done(number) for number in range(len(plan.steps))):
+            remaining = left_to_end(plan.steps, run)
+        if not remaining and not all(run.done(number) for number in range(len(plan.steps))):
             raise Refused(
                 f"The run {run.id} has ended; there is nothing to hand back to the workers",
                 next_step="Run its job file again: connectctl run FILE continues from its source "
                 "offsets.",
                 code=NOTHING_LEFT,
             )
-        return Remaining(min(left, default=len(plan.steps)))
+        return Remaining(min(remaining, default=len(plan.steps)))
 
     def undo(self, access: RunAccess, undone: Undone) -> Planned:
         """Return the plan that hands the connector back. Raises ``Refused`` if that was done, or
@@ -174,14 +174,14 @@ def _hand_back(clients: Clients, undone: Undone) -> Planned | None:
     ``Refused`` if others changed it since.
     """
     run, plan = undone.run, undone.plan
-    left = left_to_end(plan.steps, run)
-    if not left:
+    remaining = left_to_end(plan.steps, run)
+    if not remaining:
         return None
     context = _killed_run(clients, plan)
     with context.opened():
         if why := context.taken_back(context.name):
             raise changed_since(run, context.name, why)
-    steps = tuple(plan.steps[number] for number in left)
+    steps = tuple(plan.steps[number] for number in remaining)
     name, group_id = HandBackConnector.name, run.group_id
     return Planned(Plan(name, run.cluster_id, steps, group_id=group_id, undoes=run.id))
 

@@ -120,8 +120,8 @@ class JobRunner(JobEnvironment):
         arguments = (self.scene.kafka, ready.topics["status"], ready.name, address, prefix)
         statuses = self.retries("read the statuses", lambda: StatusWriter(*arguments))
         try:
-            taken = await_stopped(self) if ready.take_over else None
-            started = self._started = self._start(taken, statuses)
+            stopped = await_stopped(self) if ready.take_over else None
+            started = self._started = self._start(stopped, statuses)
         except TooManyTasks as e:
             statuses.connector(words.FAILED, str(e))
             raise

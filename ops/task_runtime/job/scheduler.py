@@ -318,9 +318,9 @@ class JobRun:
             for total in self.totals.values():
                 total.quiet = 0.0
             return True
-        some = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
+        subset = ", ".join(sorted(missing)[:3]) + (", …" if len(missing) > 3 else "")
         self.note(
-            f"No task of this run has had {some} for {UNASSIGNED_FOR:g} s: another member of the "
+            f"No task of this run has had {subset} for {UNASSIGNED_FOR:g} s: another member of the "
             "group has them, or they are deleted. It is unknown whether they were read to their "
             "end."
         )

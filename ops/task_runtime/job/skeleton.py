@@ -128,9 +128,9 @@ def skeleton(path: Path) -> dict[Path, str]:
     words = {"name": name, "kind": kind, "connector": name.replace("_", "-")}
     texts = {f"{name}.py": MODULE, f"test_{name}.py": TEST, f"{name}.yaml": JOB}
     files = {directory / file: Template(text).substitute(words) for file, text in texts.items()}
-    if there := [str(file) for file in files if file.exists()]:
+    if existing := [str(file) for file in files if file.exists()]:
         raise Refused(
-            f"{there[0]} exists, and is not overwritten",
+            f"{existing[0]} exists, and is not overwritten",
             next_step="Give another name, or remove it.",
             code="exists",
         )

@@ -110,9 +110,9 @@ def frame(
 
         share = [numbers[at] for batch in batches for at in batch.column(0).to_pylist()]
         newest = replace(work, reached=furthest(work.reached, reached_meanwhile(address)))
-        near = SharedClients(newest)
+        clients = SharedClients(newest)
         for report in side_by_side(
-            share, lambda n: task_attempt.run(newest, n, configs[n], terms, address, near)
+            share, lambda n: task_attempt.run(newest, n, configs[n], terms, address, clients)
         ):
             columns = [pa.array([report.task], pa.int32()), pa.array([report.json], pa.string())]
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])

@@ -28,7 +28,7 @@ class StallReport:
 
     def update(self, messages: TaskMessages, running: Collection[int]) -> None:
         received = [messages[n] for n in running if n in messages]
-        waiting = [said["waiting"] for said in received if said.get("waiting")]
+        waiting = [message["waiting"] for message in received if message.get("waiting")]
         if running and len(waiting) == len(running):
             self._begin(max(waiting, key=lambda each: float(each["seconds"])))
         elif self._since is not None and len(waiting) < len(received):
@@ -65,7 +65,9 @@ def waiting(messages: TaskMessages) -> list[str]:
     """Return the reasons why tasks wait, each with the number of tasks: no response of Kafka, or
     its response.
     """
-    waits = [said["waiting"] for said in messages.values() if said.get("waiting") is not None]
+    waits = [
+        message["waiting"] for message in messages.values() if message.get("waiting") is not None
+    ]
     reasons = [str(each["why"]) for each in waits if each.get("answered")]
     silent = len(waits) - len(reasons)
     found = [f"{silent} waiting for Kafka"] if silent else []

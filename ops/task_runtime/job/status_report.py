@@ -51,17 +51,17 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
         (images[topic].latest, prefix, topic)
         for topic, prefix in _where(topics["status"], group, images)
     ]
-    there = sorted({name for source in sources for name in names_of(*source)})
-    if unknown := [name for name in names if name not in there]:
+    existing = sorted({name for source in sources for name in names_of(*source)})
+    if unknown := [name for name in names if name not in existing]:
         raise BadInput(f"No status of {unknown[0]} in {topics['status']}", code="unknown-connector")
     now = time.time()
-    chosen = {name: _chosen(sources, name) for name in names or there}
-    ours = [
+    chosen = {name: _chosen(sources, name) for name in names or existing}
+    matching = [
         name
         for name, (_, topic) in chosen.items()
         if topic == run_status_topic(group) or not scene.group.members
     ]
-    configs = run_configs(scene, group, ours)
+    configs = run_configs(scene, group, matching)
     kafka: Any = scene.kafka
     found = []
     for name, (parts, topic) in chosen.items():
@@ -77,11 +77,11 @@ def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str,
         }
         config = configs.get(name, {}) if not isinstance(configs, str) else {}
         with _connected(scene, group, name, config) as members:
-            left = left_members(kafka, group, name, config, members)
+            remaining = left_members(kafka, group, name, config, members)
             pending = pending_offsets(scene, group, name, config, members)
-        if isinstance(configs, str) and name in ours:
-            left = LeftMembers("?", unknown=configs)
-        found.append(status | {"leftMembers": _left(left), "pendingOffsets": pending})
+        if isinstance(configs, str) and name in matching:
+            remaining = LeftMembers("?", unknown=configs)
+        found.append(status | {"leftMembers": _left(remaining), "pendingOffsets": pending})
     return {"groupId": group, "statusTopic": topics["status"], "connectors": found}
 
 
@@ -182,8 +182,8 @@ def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan
             next_step="connectctl run status lists them.",
         )
     names = list(dict.fromkeys(names))
-    left = look_at_members(scene, group, names, run_configs(scene, group, names))
-    return plan_removal(scene.kafka.cluster_id(), group, names, left.get)
+    remaining = look_at_members(scene, group, names, run_configs(scene, group, names))
+    return plan_removal(scene.kafka.cluster_id(), group, names, remaining.get)
 
 
 def members_context(scene: RunClients, group: str) -> MembersContext:
@@ -238,12 +238,12 @@ def _where(workers: str, group: str, images: Mapping[str, Any]) -> list[tuple[st
 
 def names_of(records: Iterable[ConsumerRecord], prefix: str, topic: str) -> set[str]:
     start = prefix.encode()
-    ours = [
+    matching = [
         r._replace(key=r.key.removeprefix(start))
         for r in records
         if r.key and r.key.startswith(start)
     ]
-    return {name for name, _ in statuses_from_topic(ours, topic)}
+    return {name for name, _ in statuses_from_topic(matching, topic)}
 
 
 def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, TaskStatus], str]:
@@ -255,8 +255,8 @@ def _chosen(sources: Sequence[Source], name: str) -> tuple[dict[int | None, Task
     """
 
     def rank(parts: Mapping[int | None, TaskStatus]) -> tuple[bool, float]:
-        own = parts.get(None)
-        return own is not None and own.state != "STOPPED", max(
+        of_connector = parts.get(None)
+        return of_connector is not None and of_connector.state != "STOPPED", max(
             (each.written_at or 0.0 for each in parts.values()), default=-1.0
         )
 

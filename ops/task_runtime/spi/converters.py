@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import codecs
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
@@ -18,6 +20,7 @@ SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 KINDS = {name: name for name in (JSON, STRING, BYTES, SIMPLE)} | {
     name.rpartition(".")[2]: name for name in (JSON, STRING, BYTES, SIMPLE)
 }
+UTF_8 = "UTF-8"
 _TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "int64"),
@@ -68,12 +71,25 @@ def with_schemas(configs: Mapping[str, str], name: str) -> bool:
     return configs.get(f"{name}.schemas.enable", "true").lower() == "true"
 
 
+def text_encoding(configs: Mapping[str, str], name: str) -> codecs.CodecInfo:
+    """Return the encoding of StringConverter, if the property ``name`` names it; UTF-8 for other
+    converters. Raises ``BadInput``.
+    """
+    setting = f"{name}.converter.encoding"
+    encoding = configs.get(setting, UTF_8) if converter_class(configs, name) == STRING else UTF_8
+    try:
+        return codecs.lookup(encoding)
+    except LookupError as e:
+        raise BadInput(f"Unknown encoding {encoding} ({setting})", next_step="Use UTF-8.") from e
+
+
 def _converter(configs: Mapping[str, str], name: str) -> Convert:
     kind = converter_class(configs, name)
     if kind == BYTES:
         return _as_bytes
     if kind != JSON:
-        return _as_text
+        encoding = text_encoding(configs, name)
+        return _as_text if encoding.name == "utf-8" else partial(_as_text_in, encoding)
     return _as_json_with_schema if with_schemas(configs, name) else _as_json
 
 
@@ -86,9 +102,29 @@ def _as_bytes(value: Any) -> bytes | None:
 def _as_text(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
+    return _text(value).encode()
+
+
+def _as_text_in(encoding: codecs.CodecInfo, value: Any) -> bytes | None:
+    """Return text in ``encoding``. Raises ``ConnectctlError`` for a character that it lacks, for
+    which Java writes a question mark.
+    """
+    if value is None or isinstance(value, bytes):
+        return value
+    try:
+        return encoding.encode(_text(value))[0]
+    except UnicodeEncodeError as e:
+        raise ConnectctlError(
+            f"StringConverter cannot write {e.object[e.start : e.end]!r} in {encoding.name}",
+            why=e.reason,
+            next_step="Remove converter.encoding, for UTF-8, or change the value.",
+        ) from e
+
+
+def _text(value: Any) -> str:
     if isinstance(value, bool):
-        return b"true" if value else b"false"
-    return (value if isinstance(value, str) else connect_json(value)).encode()
+        return "true" if value else "false"
+    return value if isinstance(value, str) else connect_json(value)
 
 
 def _as_json(value: Any) -> bytes | None:

@@ -29,6 +29,9 @@ class TaskMeter(CommitMeter):
     read, None if unknown, and for all other tasks. ``unopened`` and ``opened`` are batches that a
     copy has sent, ``lost`` offsets that its source had deleted before they were copied,
     ``partitions`` the source's that it copies; None for all other tasks.
+
+    A transform is a sink and a source: ``read`` are the records that it consumed, of which
+    ``read_settled`` are committed or read again, and ``polled`` those that it made of them.
     """
 
     polled: int = 0
@@ -46,6 +49,8 @@ class TaskMeter(CommitMeter):
     lost: int = 0
     lag: int | None = None
     partitions: int | None = None
+    read: int = 0
+    read_settled: int = 0
     LATEST: ClassVar[Collection[str]] = ("lag", "partitions")
 
     @property
@@ -80,7 +85,7 @@ class TaskMeter(CommitMeter):
 
     def forget(self) -> None:
         """Note that all uncommitted records are polled again."""
-        self.settled = self.polled
+        self.settled, self.read_settled = self.polled, self.read
 
 
 class Totals(Protocol):
@@ -153,11 +158,14 @@ def copy_metrics(meter: TaskMeter) -> Metrics:
 def group_metrics(total: Totals) -> Metrics:
     """Return the additional metrics of a task that is a consumer group member, such as a transform.
 
+    What it reads is counted as by Connect's sinks, and what it writes as by its sources.
     ``records-lag`` is that of Kafka's consumer, summed over the assigned partitions. Connect does
     not have the others: committed and aborted transactions, and the milliseconds for which the task
     has been waiting for Kafka, 0 if it does not wait.
     """
     return {
+        "sink-record-read-total": total.meter.read,
+        "sink-record-active-count": total.meter.read - total.meter.read_settled,
         "records-lag": total.meter.lag,
         "transaction-total": total.transactions,
         "transaction-abort-total": total.aborted,

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from connectctl.ops.connect.source_keys import decode_json
-from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import counted
 from connectctl.ops.task_runtime.spi.converters import (
     BYTES,
@@ -23,6 +22,7 @@ from connectctl.ops.task_runtime.spi.converters import (
     SIMPLE,
     STRING,
     converter_class,
+    text_encoding,
     with_schemas,
 )
 from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
@@ -104,13 +104,7 @@ def _text(configs: Mapping[str, str], name: str, replaced: Counter[str]) -> Read
     """Text never fails: as in Java, a replacement character stands for what is not of the
     encoding.
     """
-    given = configs.get(f"{name}.converter.encoding", "UTF-8")
-    try:
-        decode = codecs.lookup(given).decode
-    except LookupError as e:
-        raise BadInput(
-            f"Unknown encoding {given} ({name}.converter.encoding)", next_step="Use UTF-8."
-        ) from e
+    decode = text_encoding(configs, name).decode
     return lambda data: (
         None if data is None else _decoded(data, decode, replaced),
         OPTIONAL_STRING,

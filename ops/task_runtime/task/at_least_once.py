@@ -102,14 +102,14 @@ class IdempotentProducer(TaskProducer):
         """Messages that were not taken or not delivered, with librdkafka's error."""
         self.id = id_
         self.timeout_ms = timeout_ms
-        ours = {
+        fixed = {
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
             "on_delivery": self._delivered,
         }
-        whole = kafka.properties() | DEFAULTS | dict(properties or {}) | ours
-        self._is_alone = ALONE.items() <= whole.items()
-        self._librdkafka: Any = kafka.ask("open a producer", lambda: Producer(whole))
+        properties_ = kafka.properties() | DEFAULTS | dict(properties or {}) | fixed
+        self._is_alone = ALONE.items() <= properties_.items()
+        self._librdkafka: Any = kafka.ask("open a producer", lambda: Producer(properties_))
 
     @property
     def bumps_epoch(self) -> bool:
@@ -177,9 +177,11 @@ class IdempotentProducer(TaskProducer):
     def _send_one(self, message: _Message, name: Name | None = None) -> None:
         from confluent_kafka import KafkaException
 
-        given = {"partition": message.partition, "timestamp": message.timestamp}
+        arguments = {"partition": message.partition, "timestamp": message.timestamp}
         # for librdkafka 0 is no timestamp, too
-        more: dict[str, Any] = {n: value for n, value in given.items() if value not in (None, -1)}
+        more: dict[str, Any] = {
+            n: value for n, value in arguments.items() if value not in (None, -1)
+        }
         if name is not None:
             more["on_delivery"] = partial(self._delivered, name=name)
         while True:
@@ -203,17 +205,17 @@ class IdempotentProducer(TaskProducer):
 
         # What is not taken is marked with _error. What did not fit into the queue is sent once
         # more; anything else, a record that is too large, will not be taken then either.
-        left = messages
-        while left:
-            if self._librdkafka.produce_batch(topic, left) == len(left):
+        remaining = messages
+        while remaining:
+            if self._librdkafka.produce_batch(topic, remaining) == len(remaining):
                 return
-            left = [m for m in left if m.get("_error") is not None]
-            hopeless = next((m for m in left if m["_error"].name() != "_QUEUE_FULL"), None)
+            remaining = [m for m in remaining if m.get("_error") is not None]
+            hopeless = next((m for m in remaining if m["_error"].name() != "_QUEUE_FULL"), None)
             if hopeless is not None:
                 error, key, value = (hopeless.get(name) for name in ("_error", "key", "value"))
                 self._failed.append((error, _Message(topic, key, value), None))
                 raise KafkaException(error)
-            left = [{k: v for k, v in m.items() if k != "_error"} for m in left]
+            remaining = [{k: v for k, v in m.items() if k != "_error"} for m in remaining]
             self._wait_for_room()
 
     def _wait_for_room(self) -> None:
@@ -237,13 +239,13 @@ class IdempotentProducer(TaskProducer):
         """
         from confluent_kafka import KafkaException
 
-        left = self._librdkafka.flush(PATIENCE)
+        remaining = self._librdkafka.flush(PATIENCE)
         if self._failed:
             error, *_ = self._failed[0]
             self._raise(doing, error, KafkaException(error))
-        if left:
+        if remaining:
             raise UnknownOutcome(
-                f"could not {doing}: {left} not acknowledged within {PATIENCE:g} s"
+                f"could not {doing}: {remaining} not acknowledged within {PATIENCE:g} s"
             )
 
     def _raise(self, doing: str, error: Any, cause: Exception) -> None:
@@ -309,18 +311,18 @@ def _messages(batch: TransactionBatch) -> Iterator[_Message]:
         if isinstance(bulk, ColumnBatch) and bulk.columns.headers is not None:
             yield from _with_headers(bulk)
             continue
-        for given in bulk.messages:
-            key, value, partition = given.get("key"), given["value"], given.get("partition")
-            yield _Message(bulk.topic, key, value, partition, given.get("timestamp"))
+        for message in bulk.messages:
+            key, value, partition = message.get("key"), message["value"], message.get("partition")
+            yield _Message(bulk.topic, key, value, partition, message.get("timestamp"))
     for copies in batch.copies:
         yield from _copied(copies.topic, copies.messages)
 
 
 def _with_headers(bulk: ColumnBatch) -> Iterator[_Message]:
     """Yield ``bulk`` record by record: librdkafka's bulk call has no headers."""
-    for given, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
-        when = given.get("timestamp") or None  # 0 means no timestamp
-        yield _Message(bulk.topic, given.get("key"), given["value"], None, when, headers)
+    for message, headers in zip(bulk.messages, bulk.columns.header_lists(), strict=True):
+        when = message.get("timestamp") or None  # 0 means no timestamp
+        yield _Message(bulk.topic, message.get("key"), message["value"], None, when, headers)
 
 
 def _copied(topic: str, messages: Iterable[Any]) -> Iterator[_Message]:

@@ -41,9 +41,10 @@ class GenerationCheck:
         before = {topic: KnownEnds(ends=(max(0, self._read_to),))}
         if end_offsets(self._kafka, [topic], before)[topic][0] == self._read_to:
             return self._answer
-        left = self._patience - (time.monotonic() - began)
+        remaining = self._patience - (time.monotonic() - began)
         first, last = (
-            e[topic][0] for e in settled(lambda: read_extents(self._kafka, [topic]), left, PAUSE)
+            e[topic][0]
+            for e in settled(lambda: read_extents(self._kafka, [topic]), remaining, PAUSE)
         )
         if last.stable < (end := first.end):
             raise TimedOut(f"Could not read {topic} to its end", why="a transaction is open on it")

@@ -73,13 +73,13 @@ class CommittedOffsets:
         )
         with closing(consumer_of(self._kafka, "read_committed")) as consumer:
             for runs in consume_to(self._kafka, consumer, progress):
-                for place, messages in runs:
+                for partition, messages in runs:
                     for message in messages:
                         self._take(message, partitions)
-                    self._positions[place.partition] = progress.positions[place]
+                    self._positions[partition.partition] = progress.positions[partition]
                 if progress.pending and time.monotonic() > deadline:
                     raise self._incomplete(progress)
-        self._positions |= {place.partition: at for place, at in progress.positions.items()}
+        self._positions |= {partition.partition: at for partition, at in progress.positions.items()}
 
     def _incomplete(self, progress: Progress) -> TimedOut:
         """Return the error; a partition whose leader did not respond is not attributed to a

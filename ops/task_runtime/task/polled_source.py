@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.connect.offset_rules import format_problems, stored_form
+from connectctl.ops.connect.offset_rules import are_plain, format_problems, stored_form
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
@@ -29,7 +29,7 @@ from connectctl.ops.task_runtime.spi.connector import (
 )
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
-from connectctl.ops.task_runtime.task.serialization import RecordSerializer
+from connectctl.ops.task_runtime.task.record_buffer import RecordSerializer
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
 
@@ -187,6 +187,9 @@ class PolledSource:
         if not isinstance(records, Sequence):
             self._track(records.source_partition, records.source_offset)
             return
+        if not are_plain([r.source_offset for r in records if r.source_offset is not None]):
+            for record in records:
+                self._check("poll", record.source_partition, record.source_offset)
         if len(set(map(id, map(_PARTITION, records)))) == 1:
             # mostly there is just one
             records = [r for r in records[-1:] if r.source_offset is not None] or records

@@ -74,10 +74,10 @@ class RetryPolicy:
                         limit = f"for up to {self.seconds:g} s (--patience)"
                         text = f"{e.what}: {e.why}" if e.why else e.what
                         self.note(f"waiting: could not {action}; retrying {limit}: {text}")
-                left = self.seconds - (now - since)
-                if left <= 0 or self.stopping():
+                remaining = self.seconds - (now - since)
+                if remaining <= 0 or self.stopping():
                     raise _with_duration(e, now - since) from e
-                self._pause(min(pause, left))
+                self._pause(min(pause, remaining))
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:
                 if since is not None:

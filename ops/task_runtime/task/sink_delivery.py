@@ -91,8 +91,8 @@ class SinkDelivery:
             self._put_at = self._put_at if self._ends else 0.0
 
     def _put_again(self, error: RetriableError) -> None:
-        asked = self.context.take_timeout()
-        pause = RETRY_PAUSE if asked is None else asked
+        timeout = self.context.take_timeout()
+        pause = RETRY_PAUSE if timeout is None else timeout
         self._put_at = self.now() + pause
         self.errors.meter.retries += 1
         if not self.context.redelivering:

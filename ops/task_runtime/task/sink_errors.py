@@ -111,10 +111,10 @@ class RecordErrors:
 
     def _exceeded(self, failure: RecordFailure) -> ConnectctlError:
         message = failure.message
-        place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
+        partition = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
         return ConnectctlError(
             f"Tolerance exceeded in error handler: {failure.stage} failed for the record of "
-            f"{place}",
+            f"{partition}",
             why=_reason(failure.error),
             next_step=f"Correct the converter, or set errors.tolerance=all and {DLQ}topic.name.",
             code="record-error",
@@ -122,7 +122,7 @@ class RecordErrors:
 
     def _line(self, failure: RecordFailure) -> str:
         """``LogReporter.message`` with the error, in one line."""
-        place = ""
+        partition = ""
         if self.settings.log_records:
             message = failure.message
             kind, timestamp = message.timestamp()
@@ -131,8 +131,8 @@ class RecordErrors:
                 f"topic='{message.topic()}', partition={message.partition()}, "
                 f"offset={message.offset()}{when}"
             )
-            place = f", where consumed record is {{{at}}}"
-        doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{place}."
+            partition = f", where consumed record is {{{at}}}"
+        doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{partition}."
         return (
             f"Error encountered in task {self.connector}-{self.task}. {doing} "
             f"{_reason(failure.error)}"

@@ -119,7 +119,7 @@ class SinkOffsets:
                 self.context.timing("pre_commit()"),
                 self.context.closing() if closing else nullcontext(),
             ):
-                given = self.task.pre_commit(dict(offered))
+                returned = self.task.pre_commit(dict(offered))
         except (Fenced, UnknownOutcome):
             raise
         except Exception as e:  # noqa: BLE001  # as in Connect: whatever it raises, the records come again
@@ -127,7 +127,7 @@ class SinkOffsets:
             self.note(f"Offset commit failed{problem}: {type(e).__name__}: {e}")
             self.lost = True
             return None
-        return self._batch(self._accepted(given, offered), began)
+        return self._batch(self._accepted(returned, offered), began)
 
     def _accepted(
         self, given: GroupOffsets | None, offered: GroupOffsets

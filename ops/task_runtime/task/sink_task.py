@@ -179,11 +179,11 @@ class WorkerSinkTask:
         task, self._task = self._task, None
         if task is None:
             return
-        left = self._context.assignment
+        remaining = self._context.assignment
         try:
-            if left:
+            if remaining:
                 with suppress(Exception):  # a failure that is already known ends it here
-                    self._close(left)
+                    self._close(remaining)
         finally:
             self.errors.discard()
             for line in self.converters.warnings():
@@ -231,10 +231,10 @@ class WorkerSinkTask:
         """Return the last commit of ``partitions``, which are closed after it; None if they are
         closed already, because there is nothing to commit.
         """
-        own = self._context.assignment & set(partitions)
-        self._delivery.drop(own)
-        self._closing = own
-        if (batch := self._offsets.last_commit(own)) is None:
+        held = self._context.assignment & set(partitions)
+        self._delivery.drop(held)
+        self._closing = held
+        if (batch := self._offsets.last_commit(held)) is None:
             self._finish_last()
         return batch
 
@@ -253,13 +253,13 @@ class WorkerSinkTask:
 
     def _close(self, partitions: Collection[TopicPartition]) -> None:
         """Close those of ``partitions`` that are its own."""
-        own = self._context.assigned & set(partitions)
-        if own:
-            self._delivery.drop(own)
+        held = self._context.assigned & set(partitions)
+        if held:
+            self._delivery.drop(held)
             try:
-                self._offsets.close(own)
+                self._offsets.close(held)
             finally:
-                self._context.assigned -= own
+                self._context.assigned -= held
 
     def _due_commit(self) -> TransactionBatch | None:
         if not self._context.commit_requested and self.now() < self._next_commit:
@@ -277,11 +277,11 @@ class WorkerSinkTask:
 
     def _waits(self) -> list[float]:
         """The seconds until there is something to do without a record."""
-        asked = self._context.take_timeout()
+        timeout = self._context.take_timeout()
         return [
             self._next_commit - self.now(),
             *self._delivery.wait(),
-            *([] if asked is None else [asked]),
+            *([] if timeout is None else [timeout]),
         ]
 
     @property
@@ -294,23 +294,23 @@ class WorkerSinkTask:
         """Return those of ``messages`` that can be delivered now; the others are read again."""
         if not (held := self._held):
             return messages
-        back = {each: offset for each, offset in first_offsets(messages).items() if each in held}
-        if back:
+        rewound = {each: offset for each, offset in first_offsets(messages).items() if each in held}
+        if rewound:
             assert self._consumer is not None
-            self._consumer.seek(back)
-        return without(messages, back)
+            self._consumer.seek(rewound)
+        return without(messages, rewound)
 
     def _rewind(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Seek to ``offsets`` in assigned partitions; ignore other partitions."""
-        own = {
+        held = {
             partition: offset
             for partition, offset in offsets.items()
             if partition in self._context.assigned
         }
-        if own:
+        if held:
             assert self._consumer is not None
-            self._delivery.drop(own)
-            self._consumer.seek(own)
+            self._delivery.drop(held)
+            self._consumer.seek(held)
             self._offsets.begin(
-                {partition: GroupOffset(offset) for partition, offset in own.items()}
+                {partition: GroupOffset(offset) for partition, offset in held.items()}
             )

@@ -68,13 +68,15 @@ def open_older_transaction(
     if not known:
         return None
     with _calls(kafka) as calls:
-        ours = calls.describe([id_])[id_]
-        if isinstance(ours, Code):
-            return None if ours in _UNOBSERVABLE else _unknown(id_, "its coordinator", ours)
+        described = calls.describe([id_])[id_]
+        if isinstance(described, Code):
+            return (
+                None if described in _UNOBSERVABLE else _unknown(id_, "its coordinator", described)
+            )
         found = [
-            (place, p)
-            for (place, number), p in open_transactions(known).items()
-            if number == ours.producer_id
+            (partition, p)
+            for (partition, number), p in open_transactions(known).items()
+            if number == described.producer_id
         ]
     if not found:
         silent = [
@@ -84,7 +86,7 @@ def open_older_transaction(
         ]
         return _unknown(id_, f"the leader of {silent[0][0]}", silent[0][1]) if silent else None
     where = ", ".join(
-        f"{place} from offset {producer.start_offset}" for place, producer in sorted(found)
+        f"{partition} from offset {producer.start_offset}" for partition, producer in sorted(found)
     )
     return (
         f"hanging transaction: an older transaction of {id_} is open on {where}, unknown to its "

@@ -15,10 +15,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.block import Block, CopiedBlock
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.clients.kafka_protocol.transactional_writer import (
     TOPIC_PATIENCE,
+    Block,
+    CopiedBlock,
     TransactionalWriter,
 )
 from connectctl.ops.clients.librdkafka.group_positions import membership
@@ -134,14 +135,18 @@ class TaskProducer:
         timeout_ms: int,
         properties: Mapping[str, Any] | None = None,
     ):
-        whole = kafka.client | dict(properties or {})
-        timeout = _request_timeout(whole, timeout_ms)
+        properties_ = kafka.client | dict(properties or {})
+        timeout = _request_timeout(properties_, timeout_ms)
         self._kafka = kafka
         self._begun = 0.0
-        self._codec = _codec(whole)
-        largest = int(whole["message.max.bytes"]) if "message.max.bytes" in whole else None
-        batch_bytes = min(int(whole.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
-        self._producer: BatchProducer = self._open(_client(kafka, whole), id_, timeout_ms, timeout)
+        self._codec = _codec(properties_)
+        largest = (
+            int(properties_["message.max.bytes"]) if "message.max.bytes" in properties_ else None
+        )
+        batch_bytes = min(int(properties_.get("batch.size", BATCH_BYTES)), largest or BATCH_BYTES)
+        self._producer: BatchProducer = self._open(
+            _client(kafka, properties_), id_, timeout_ms, timeout
+        )
         self._buffer = RecordBuffer(BUFFER_BYTES, ALL_BUFFERS_BYTES)
         self._writer = TransactionalWriter(
             self._producer,
@@ -184,7 +189,7 @@ class TaskProducer:
         found: dict[TopicPartition, Any] = {}
         self._call("look up leaders", lambda: found.update(self._producer.leaders(topics)))
         leaderless = {
-            place for place, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE
+            partition for partition, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE
         }
         self._unchecked |= leaderless
         places = sorted(found.keys() - leaderless) if leaderless else None
@@ -195,7 +200,7 @@ class TaskProducer:
         leader before.
         """
         if late := self._unchecked.intersection(places):
-            topics = sorted({place.topic for place in late})
+            topics = sorted({partition.topic for partition in late})
             if why := open_older_transaction(self._kafka, self.id, topics, sorted(late)):
                 raise UnknownOutcome(why)
             self._unchecked -= late
@@ -389,23 +394,23 @@ def _client(kafka: Kafka, whole: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _request_timeout(whole: Mapping[str, Any], timeout_ms: int) -> float:
-    given = whole.get("request.timeout.ms") or whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)
-    return min(int(given), timeout_ms) / 1000
+    value = whole.get("request.timeout.ms") or whole.get("socket.timeout.ms", SOCKET_TIMEOUT_MS)
+    return min(int(value), timeout_ms) / 1000
 
 
 def _codec(properties: Mapping[str, Any]) -> str | None:
     """Return the codec of ``compression.type``, None where none is given. Raises ``BadInput`` for
     an unsupported codec.
     """
-    given = properties.get("compression.type") or properties.get("compression.codec")
-    if given in (None, "inherit"):
+    value = properties.get("compression.type") or properties.get("compression.codec")
+    if value in (None, "inherit"):
         return None
-    if given not in CODECS:
+    if value not in CODECS:
         raise BadInput(
-            f"compression.type={given} is not supported",
+            f"compression.type={value} is not supported",
             next_step=f"Use one of {', '.join(CODECS)}.",
         )
-    return str(given)
+    return str(value)
 
 
 def _rejected(refusal: Refusal, named: Named) -> ConnectctlError | None:

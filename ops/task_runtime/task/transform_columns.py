@@ -23,8 +23,8 @@ def column_batches(topic: str, made: Any) -> list[ColumnBatch]:
         check_columns(each)
     if not (tables := [table for table in tables if table.num_rows]):
         return []
-    whole = pa.concat_tables([_typed(table) for table in tables])
-    columns = {name: whole[name].combine_chunks() for name in whole.column_names}
+    complete = pa.concat_tables([_typed(table) for table in tables])
+    columns = {name: complete[name].combine_chunks() for name in complete.column_names}
     keys, headers = columns["key"], columns["headers"]
     rows = RecordColumns(
         columns["value"],

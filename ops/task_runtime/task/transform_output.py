@@ -54,8 +54,10 @@ class OutputSettings:
 
     def _of_row(self, row: Mapping[str, Any]) -> ProducerRecord:
         partition, when = row.get("partition"), row.get("timestamp")
-        given = row.get("headers")
-        headers = [(each["key"], each["value"]) for each in given] if given is not None else ()
+        provided = row.get("headers")
+        headers = (
+            [(each["key"], each["value"]) for each in provided] if provided is not None else ()
+        )
         return self._record(
             row.get("topic"), partition, row.get("key"), row["value"], headers, when
         )

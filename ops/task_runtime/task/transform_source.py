@@ -66,17 +66,18 @@ class TransformSource:
         """
         assert self._member is not None
         assert self._task is not None
-        began = time.monotonic()
         event = self._member.poll(self._patience(), self.most)
         if isinstance(event, Lost):
-            some = ", ".join(map(str, sorted(event.partitions)[:3]))
-            raise UnknownOutcome(f"the group has taken {some or 'the membership'} from this member")
+            subset = ", ".join(map(str, sorted(event.partitions)[:3]))
+            raise UnknownOutcome(
+                f"the group has taken {subset or 'the membership'} from this member"
+            )
         if isinstance(event, Revoked):
             return self._before_revocation()
         messages = event.messages if isinstance(event, Polled) else ()
         self.meter.lag = self._member.lag
         polled = time.monotonic()
-        self.meter.poll(len(messages), polled - began)
+        self.meter.read += len(messages)
         self._read += len(messages)
         if not messages:
             return (self.final_batch() if self._is_due() else None) or IDLE
@@ -105,8 +106,8 @@ class TransformSource:
         return self._opened is not None and self.now() - self._opened >= self.interval
 
     def _take(self) -> dict[TopicPartition, GroupOffset]:
-        taken, self._offsets, self._opened = self._offsets, {}, None
-        return taken
+        offsets, self._offsets, self._opened = self._offsets, {}, None
+        return offsets
 
     def final_batch(self) -> TransactionBatch | None:
         """The end of the open transaction: everything that was read is processed."""
@@ -114,7 +115,7 @@ class TransformSource:
 
     def committed(self, batch: TransactionBatch) -> None:
         """Note that the offsets are committed for the group."""
-        self.meter.commit(self._read)
+        self.meter.read_settled += self._read
         self._read = 0
         self._uncommitted = bool(self._offsets)
 

@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from connectctl.ops.connect.offset_rules import format_problems, rule_of, stored_form, validator_of
+from connectctl.ops.connect.offset_rules import (
+    are_plain,
+    format_problems,
+    rule_of,
+    stored_form,
+    validator_of,
+)
 from fakes.offsetcases import (
     BEAT,
     CASES,
@@ -295,3 +301,18 @@ def test_types_are_those_that_offset_utils_accepts(members: Any, says: Sequence[
 
 def test_bytes_are_stored_as_the_json_converter_stores_them() -> None:
     assert stored_form({"a": b"\x00\xff", "b": 1}) == {"a": "AP8=", "b": 1}
+
+
+ANY_VALUES = VALUES | st.sampled_from(
+    [math.nan, math.inf, 1 << 63, -(1 << 63) - 1, "\ud800", b"x", [], {}, (1,), object()]
+)
+ANY_OFFSETS: st.SearchStrategy[Any] = st.one_of(
+    st.dictionaries(st.sampled_from(["a", "b", "\ud800"]) | st.just(1), ANY_VALUES, max_size=3),
+    st.sampled_from([7, "text", [], None]),
+)
+
+
+@given(st.lists(ANY_OFFSETS, max_size=6))
+def test_offsets_that_are_plain_are_those_without_problems(offsets: list[Any]) -> None:
+    problems = [each for each in offsets if format_problems("offset", each)]
+    assert are_plain(offsets) is (not problems)

@@ -16,6 +16,7 @@ from connectctl.ops.task_runtime.connectors.expression.task import (
     is_true,
 )
 from connectctl.ops.task_runtime.spi.connector import Setting
+from connectctl.ops.task_runtime.spi.converters import text_encoding
 from connectctl.ops.task_runtime.spi.subscription import REGEX, input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Record
 
@@ -86,8 +87,8 @@ class MapTask(ExpressionTask):
 
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
         """Its headers and timestamp stay, and what has no expression."""
-        key = _bytes(KEY, record, results[KEY]) if KEY in results else record.key
-        value = _bytes(VALUE, record, results[VALUE]) if VALUE in results else record.value
+        key = self._bytes(KEY, record, results[KEY]) if KEY in results else record.key
+        value = self._bytes(VALUE, record, results[VALUE]) if VALUE in results else record.value
         fields = {
             n.removeprefix(FIELD): _finite(n, record, each)
             for n, each in results.items()
@@ -99,22 +100,23 @@ class MapTask(ExpressionTask):
             value = connect_json(value_fields | fields).encode()
         return Record(value, key, headers=record.headers, timestamp=record.timestamp)
 
+    def _bytes(self, name: str, record: Record, result: Any) -> bytes | None:
+        """Return text in the encoding of its converter, and a number or boolean as in JSON."""
+        if result is None:
+            return None
+        text = result if isinstance(result, str) else connect_json(_finite(name, record, result))
+        encoding = text_encoding(self.configs, f"{name}.converter")
+        try:
+            return encoding.encode(text)[0]
+        except UnicodeEncodeError as e:
+            why = f"its text is not in the encoding {encoding.name}: {e.reason}"
+            raise failed(name, record, why) from e
+
 
 def _finite(name: str, record: Record, result: Any) -> Any:
     if isinstance(result, float) and not math.isfinite(result):
         raise failed(name, record, f"it gives {result}, which JSON does not have")
     return result
-
-
-def _bytes(name: str, record: Record, result: Any) -> bytes | None:
-    """Return text in UTF-8, and a number or boolean as in JSON."""
-    if result is None:
-        return None
-    text = result if isinstance(result, str) else connect_json(_finite(name, record, result))
-    try:
-        return text.encode()
-    except UnicodeEncodeError as e:
-        raise failed(name, record, f"its text has no encoding: {e.reason}") from e
 
 
 class RouteTask(ExpressionTask):

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from connectctl.ops.clients.kafka_protocol import batch_sender, partition_leaders
+from connectctl.ops.clients.kafka_protocol import batch_sender, direct_requests, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts, Unacknowledged
+from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
+from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.clients.kafka_protocol.transaction_version import finalized, has_version_2
+from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.group_positions import GroupMembership, GroupOffset
@@ -519,6 +520,7 @@ class Connection:
     """Answers Produce requests with the codes it is given, then with none."""
 
     wants_quiet = False
+    patience = 5.0
 
     def __init__(self) -> None:
         self.codes: list[int] = []
@@ -533,7 +535,13 @@ class Connection:
         self.allowed.append(seconds)
 
     def send_parts(
-        self, key: int, version: int, parts: Sequence[bytes | memoryview], *, flexible: bool
+        self,
+        key: int,
+        version: int,
+        parts: Sequence[bytes | memoryview],
+        *,
+        flexible: bool,
+        seconds: float | None = None,
     ) -> int:
         assert (key, flexible) == (
             ProduceRequest.API_KEY,
@@ -590,8 +598,8 @@ def connection(monkeypatch: pytest.MonkeyPatch) -> Connection:
 
 def sender(connection: Connection, *, adds: bool = True) -> BatchSender:
     made = BatchSender(cast(Any, None), "id", 5)
-    made._connections[1], made.adds_partitions = cast(Any, connection), adds
-    made._used[1] = time.monotonic()
+    made._connections._of[1], made.adds_partitions = cast(Any, connection), adds
+    made._connections.used(1)
     return made
 
 
@@ -611,22 +619,27 @@ def test_a_flush_waits_no_longer_than_it_is_told_and_each_answer_no_longer_than_
 ) -> None:
     made, asked = sender(connection), list[float]()
 
-    def is_answering(seconds: float) -> bool:
+    def has_answer(seconds: float) -> bool:
         asked.append(seconds)
+        time.sleep(seconds)
         return False
 
-    monkeypatch.setattr(connection, "is_answering", is_answering, raising=False)
+    monkeypatch.undo()
+    monkeypatch.setattr(connection, "has_answer", has_answer, raising=False)
     made.send(1, PLACE, [b"batch"], count=3)
-    with pytest.raises(Unacknowledged):
-        made.flush(0.5)
-    assert (made.unacknowledged, len(asked), 0 < asked[0] <= 0.5) == (3, 1, True)
+    with made._limit.until(time.monotonic() + 0.05), pytest.raises(Unacknowledged):
+        made.flush()
+    assert (made.unacknowledged, len(asked), 0 < asked[0] <= 0.05) == (3, 1, True)
     monkeypatch.setattr(
         connection, "await_answer", lambda number: _raise(TimeoutError("timed out"))
     )
     # the request's own time is over before the patience
-    with pytest.raises(TimeoutError, match="timed out"):
-        made.flush(60.0)
-    assert len(asked) == 1
+    monkeypatch.setattr(connection, "has_answer", lambda seconds: False)
+    with (
+        made._limit.until(time.monotonic() + 60.0),
+        pytest.raises(TimeoutError, match="timed out"),
+    ):
+        made.flush()
 
 
 def _raise(error: Exception) -> None:
@@ -789,16 +802,15 @@ def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
     now, made, others = [1000.0], sender(connection), [Connection(), Connection()]
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None)
     monkeypatch.setattr(batch_sender, "time", clock)
-    monkeypatch.setattr(
-        batch_sender, "RawConnection", lambda wire, broker, timeout, room: others.pop(0)
-    )
-    made._used[1] = 950.0
+    monkeypatch.setattr(direct_requests, "time", clock)
+    monkeypatch.setattr(direct_requests, "RawConnection", lambda *_, **__: others.pop(0))
+    made._connections._used[1] = 950.0
     made.send(1, PLACE, [b"soon"])
     made.flush()
     now[0] += 61
     made.send(1, PLACE, [b"late"])
     made.flush()
-    other = cast(Any, made._connections[1])
+    other = cast(Any, made._connections._of[1])
     assert (connection.batches, connection.closed, other.batches) == ([b"soon"], True, [b"late"])
 
     def broken(*_: Any, **__: Any) -> int:
@@ -808,7 +820,7 @@ def test_a_connection_that_was_idle_for_long_or_broke_is_replaced(
     with pytest.raises(BrokenPipeError):
         made.send(1, PLACE, [b"lost"])
     made.send(1, PLACE, [b"of the next"])
-    assert cast(Any, made._connections[1]).batches == [b"of the next"]
+    assert cast(Any, made._connections._of[1]).batches == [b"of the next"]
 
 
 def test_connections_on_which_an_answer_is_missing_can_be_left_behind(
@@ -820,4 +832,4 @@ def test_connections_on_which_an_answer_is_missing_can_be_left_behind(
     made.drop_unanswered()
     made.settle()
     assert connection.closed
-    assert made._connections == {}
+    assert made._connections._of == {}

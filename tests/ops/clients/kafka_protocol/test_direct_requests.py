@@ -22,9 +22,12 @@ class Connection:
         self.number, self.closed = len(opened), False
         opened.append(self)
 
-    def ask(self, request: Any) -> None:
+    def send(self, request: Any) -> int:
         if self.fails is not None:
             raise self.fails
+        return 1
+
+    def await_answer(self, number: int) -> None: ...
 
     def allow(self, seconds: float) -> None: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
 import pytest
@@ -16,7 +17,7 @@ from confluent_kafka import (
     Message,
 )
 from confluent_kafka import TopicPartition as Position
-from connectctl.ops.clients.kafka_protocol.batch_sender import Unacknowledged
+from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.producer import producer as module
 from connectctl.ops.clients.producer.errors import error_of
@@ -67,6 +68,9 @@ class Batches:
 
     def led(self, topic: str) -> range:
         return range(3)
+
+    def until(self, ends: float | None) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def partitions(self, topic: str, patience: float) -> int:
         self._called("partitions")
@@ -514,7 +518,7 @@ def test_a_topic_that_is_not_there_in_time_keeps_its_records_for_the_next_flush(
     begun: TransactionalProducer,
 ) -> None:
     begun.produce("t", b"x")
-    brokers(begun).refuse["partitions"] = [Refusal(Code.UNKNOWN_TOPIC_OR_PARTITION)]
+    brokers(begun).refuse["partitions"] = [Unacknowledged()]
     assert (begun.flush(0), begun.flush(5)) == (1, 0)
     assert brokers(begun).sent
 

@@ -147,8 +147,11 @@ def test_an_attempt_that_raises_is_a_failure_and_takes_no_time() -> None:
 
 
 def test_a_member_of_a_group_has_its_lag_its_transactions_and_how_long_it_waits() -> None:
-    total = TaskTotals(transactions=4, aborted=1, waited=1.5, meter=TaskMeter(lag=70))
+    meter = TaskMeter(lag=70, read=9, read_settled=6)
+    total = TaskTotals(transactions=4, aborted=1, waited=1.5, meter=meter)
     assert metrics(total) == metrics(TaskTotals(transactions=4, aborted=1)) | {
+        "sink-record-read-total": 9,
+        "sink-record-active-count": 3,
         "records-lag": 70,
         "transaction-total": 4,
         "transaction-abort-total": 1,

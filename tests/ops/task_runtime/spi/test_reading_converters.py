@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.json_schemas import DataError
 from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
@@ -49,8 +49,16 @@ def test_what_is_no_json(kind: str, data: bytes | None, value: Any) -> None:
     assert of_value(kind)(data)[0] == value
 
 
-def test_text_in_another_encoding() -> None:
+def test_text_in_another_encoding_is_read_and_written() -> None:
     assert of_value("StringConverter", converter_encoding="ISO-8859-1")(b"\xe9")[0] == "é"
+    name = "value.converter"
+    written = converters({name: "StringConverter", f"{name}.converter.encoding": "ISO-8859-1"})
+    assert [written.of_value(value) for value in ("é", 1.5, True, b"\xc3", None)] == [
+        b"\xe9", b"1.5", b"true", b"\xc3", None,
+    ]  # fmt: skip
+    assert (written.of_key("é"), written.values(["é", None])) == (b"\xc3\xa9", [b"\xe9", None])
+    with pytest.raises(ConnectctlError, match="cannot write '€' in iso8859-1"):
+        written.of_value("10 €")
     with pytest.raises(BadInput, match="Unknown encoding x"):
         of_value("StringConverter", converter_encoding="x")
 

@@ -4,8 +4,8 @@ named.
 
 from __future__ import annotations
 
-from connectctl.ops.clients.kafka_protocol.block import Block
 from connectctl.ops.clients.kafka_protocol.refusals import Named
+from connectctl.ops.clients.kafka_protocol.transactional_writer import Block
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.task_runtime.spi.transaction_batch import (

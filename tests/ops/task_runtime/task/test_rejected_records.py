@@ -209,10 +209,14 @@ def test_a_record_that_does_not_come_again_is_no_reason_to_end() -> None:
 def test_an_offset_that_connect_would_not_write_fails_the_task_and_names_method_and_partition(
     partition: Any, offset: Any, why: str
 ) -> None:
+    invalid = SourceRecord(partition, offset, "t", "y")
+    polled = [record("x", 1), invalid]
+    if partition is A:  # the next offset, which would be committed, is valid
+        polled.append(SourceRecord(A, {"n": 2}, "t", "z"))
     with pytest.raises(
         ConnectctlError, match=r"\.poll of c returned an invalid source offset"
     ) as caught:
-        run(Topics(), [record("x", 1), SourceRecord(partition, offset, "t", "y")])
+        run(Topics(), polled)
     assert f"{offset!r} for {partition!r}: " in str(caught.value)
     assert why in str(caught.value)
 

@@ -4,16 +4,20 @@ record's output once.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits, TimeboxedSource
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
-from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
+from connectctl.ops.task_runtime.job.task_totals import TaskTotals
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter, metrics
+from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform, connector_of
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
@@ -41,7 +45,13 @@ def group(count: int = 7, **more: Any) -> Group:
 
 
 def run(
-    kafka: Group, *, interval: float = 0.3, most: int = 2, meter: TaskMeter | None = None
+    kafka: Group,
+    *,
+    interval: float = 0.3,
+    most: int = 2,
+    meter: TaskMeter | None = None,
+    counts: TaskStats | None = None,
+    kind: Callable[[], Transform] = Upper,
 ) -> TaskResult:
     """Run until everything that is the member's is read."""
     ticks = iter(range(10**9))
@@ -51,9 +61,10 @@ def run(
         members.append(Member(kafka))
         return members[-1]
 
-    meter = meter or TaskMeter()
+    stats = counts or TaskStats()
+    meter = meter or stats.meter
     source = TransformSource(
-        Upper, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1
+        kind, {}, OutputSettings("out"), interval, most, meter, lambda: next(ticks) * 0.1
     )
     ledger = GroupLedger(opened, 1.0)
     task = AttemptLoop(
@@ -63,9 +74,15 @@ def run(
         stopped=lambda: bool(members) and members[-1].generation >= 0 and not source.has_more,
         sleep=lambda seconds: None,
         patience=1e9,
+        stats=stats,
     )
+    line: Any = SimpleNamespace(
+        send=lambda report: None, stopped=False, lease_over=False, connected=True, attempt=""
+    )
+    line.last_line = time.monotonic()
+    leased = TimeboxedSource(source, 0, stats, TaskLimits(1000.0), line)
     try:
-        return task.run(source)
+        return task.run(source if counts is None else leased)
     finally:
         source.close()
         ledger.close()
@@ -97,8 +114,23 @@ def test_what_it_reads_is_counted_and_what_is_left_is_its_lag(script: dict[int, 
     meter = TaskMeter()
     kafka = group(script=script)
     run(kafka, meter=meter)
-    assert (meter.polled, meter.active) == (sum(kafka.offsets.values()), 0)
+    assert meter.read == meter.read_settled == sum(kafka.offsets.values())
+    assert meter.polled == 0  # what it writes is counted as it is polled
     assert meter.lag == 0
+
+
+class Twice(Transform):
+    def process(self, records: Records) -> Any:
+        return [Record(r.value or b"") for r in records for _ in range(2)]
+
+
+def test_what_it_reads_and_what_it_writes_are_counted_apart() -> None:
+    kafka, stats = group(), TaskStats()
+    run(kafka, counts=stats, kind=Twice)
+    found = metrics(TaskTotals(records=stats.records, meter=stats.meter))
+    assert (found["sink-record-read-total"], found["sink-record-active-count"]) == (21, 0)
+    assert [found[f"source-record-{which}"] for which in ("poll-total", "write-total")] == [42, 42]
+    assert found["source-record-active-count"] == 0
 
 
 @given(

@@ -159,6 +159,13 @@ def test_map_writes_new_values_and_keys() -> None:
     assert [r.value for r in made(Map, {"value": "value.str.upper()"}, b"a", None)] == [b"A", None]
 
 
+def test_map_writes_text_in_the_encoding_of_its_converter() -> None:
+    configs = {"value": "value + '!'", "key": "value"}
+    configs |= {"value.converter.converter.encoding": "ISO-8859-1"}
+    (found,) = made(Map, configs, b"\xe9")
+    assert (found.value, found.key) == (b"\xe9!", "é".encode())
+
+
 def test_map_sets_fields_of_a_json_object_and_keeps_the_others() -> None:
     configs = JSON | {
         "field.total": "price * count",

@@ -11,7 +11,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceRecords
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, RecordLists
-from connectctl.ops.task_runtime.task.serialization import RecordSerializer
+from connectctl.ops.task_runtime.task.record_buffer import RecordSerializer
 from hypothesis import given
 from hypothesis import strategies as st
 
