@@ -1,5 +1,6 @@
 """Workers in memory behind a REST server. After a change that moves connectors or tasks they expect
-a rebalance, and refuse with 409 what needs the group, as Connect's workers do.
+a rebalance, and refuse with 409 what needs the group, as Connect's workers may: those of 4.3.1 hold
+most of such requests until the rebalance is over.
 """
 
 from __future__ import annotations
