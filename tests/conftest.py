@@ -84,8 +84,10 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     looked_at = config.option.capture == "no" or config.option.keyword or config.option.collectonly
     if looked_at or not _whole(config):
         return 0
-    # Tests without clusters compute: more processes than processors would only collect more often.
-    return {ALL: _wide(), OFFLINE: min(4, os.cpu_count() or 1)}.get(config.option.markexpr, 0)
+    # Tests without clusters compute, and a part of them waits for time-outs and for processes: one
+    # more than there are processors. Each further one would only collect once more.
+    offline = min(4, (os.cpu_count() or 1) + 1)
+    return {ALL: _wide(), OFFLINE: offline}.get(config.option.markexpr, 0)
 
 
 def _wide() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.ops.clients import connection_errors
 from connectctl.ops.clients.rest import connect
 from fakes.restfaults import FAULTS, NO_TLS, OTHERS, Misbehaving, misbehaving
 from fakes.scene import OFFSETS, ON_CONNECTORS, ON_TASKS, Command, Scene, made, without_waits, words
@@ -21,7 +22,7 @@ from typer.testing import Result
 
 PATIENCE = 20.0
 """Seconds for a server that answers, on a machine that does much else."""
-SILENT = {"time-out": 0.2, "slow": 0.2}
+SILENT = {"time-out": 0.1, "slow": 0.1}
 """Seconds for one that does not."""
 RUNNING = {"state": "RUNNING", "trace": None, "worker_id": "one:8083", "generation": 1}
 
@@ -214,6 +215,8 @@ def test_no_command_makes_anything_else_of_a_fault_of_rest(
     without_waits(tmp_path, monkeypatch)
     # ask once, and wait for no second answer
     monkeypatch.setattr(connect, "FIRST_PAUSE", 2 * PATIENCE)
+    # no server here is about to end
+    monkeypatch.setattr(connection_errors, "DYING", 0.01)
     scene = prepared(tmp_path, fault)
     found: dict[str, Cell] = {}
     with misbehaving(fault) as server:

@@ -19,6 +19,7 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
 from connectctl.ops.task_runtime.testing.faults import Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryKafka, MemoryProducer
 from fakes.consumergroup import Group, Producer
+from fakes.openfiles import many_open_files
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -31,16 +32,17 @@ class Stage:
     """A topic with two partitions, how to open a producer of it, and the values that read_committed
     readers get.
 
-    ``wait`` lets the coordinator abort what is open for longer than the producers' time-out.
+    ``open`` takes the suffix of another transactional id. ``wait`` lets the coordinator abort what
+    is open for longer than the producers' time-out.
     """
 
     topic: str
-    open: Callable[[], Any]
+    open: Callable[..., Any]
     values: Callable[[], list[bytes | None]]
     wait: Callable[[Any], None] = lambda producer: None
 
-    def opened(self) -> Any:
-        producer = self.open()
+    def opened(self, suffix: str = "") -> Any:
+        producer = self.open(suffix)
         producer.initialise(PATIENCE)
         return producer
 
@@ -82,6 +84,17 @@ class OneProducerContract:
         stage.transact(stage.opened(), b"3", partition=1)
         assert stage.values() == [b"3"]
 
+    def test_descriptors_of_which_select_takes_none_are_as_good_as_others(
+        self, stage: Stage
+    ) -> None:
+        with many_open_files():
+            producer = stage.opened()
+            stage.transact(producer, b"1")
+            stage.write(producer, b"2")
+            producer.abort(PATIENCE)
+            producer.discard()
+        assert stage.values() == [b"1"]
+
 
 class ProducersContract(OneProducerContract):
     """What a newer producer of the id, and the coordinator, do to one."""
@@ -118,6 +131,21 @@ class ProducersContract(OneProducerContract):
         newer.commit(PATIENCE)
         assert stage.values() == [b"new"]
 
+    def test_two_producers_in_one_process_end_each_its_own_transaction(self, stage: Stage) -> None:
+        one, other = stage.opened("-1"), stage.opened("-2")
+        for value in (b"1", b"2"):
+            stage.write(one, b"one " + value)
+            stage.write(other, b"other " + value)
+            other.abort(PATIENCE) if value == b"1" else other.commit(PATIENCE)
+            one.commit(PATIENCE)
+        assert sorted(value or b"" for value in stage.values()) == [b"one 1", b"one 2", b"other 2"]
+        stage.opened("-1")
+        stage.transact(other, b"other 3")
+        with pytest.raises(Fenced):
+            stage.transact(one, b"one 3")
+        assert b"one 3" not in stage.values()
+        assert b"other 3" in stage.values()
+
     def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_is_refused(
         self, stage: Stage
     ) -> None:
@@ -139,7 +167,7 @@ class TestFakeProducer(ProducersContract):
         group = Group({}, output_partitions=2)
         return Stage(
             "out",
-            lambda: Producer(group),
+            lambda suffix="": Producer(group, f"id{suffix}"),
             lambda: list(group.output),
             lambda producer: group.expire(producer.id),
         )
@@ -155,7 +183,7 @@ class TestMemoryProducer(OneProducerContract):
         def values() -> list[bytes | None]:
             return [record.value for records, _ in kafka.transactions for record in records]
 
-        return Stage("out", lambda: MemoryProducer(kafka, "id"), values)
+        return Stage("out", lambda suffix="": MemoryProducer(kafka, f"id{suffix}"), values)
 
 
 @pytest.mark.live
@@ -174,8 +202,8 @@ class TestRealProducer(ProducersContract):
         kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
         made: list[Any] = []
 
-        def opened() -> Any:
-            made.append(TaskProducer(kafka, topic, timeout_ms=10_000))
+        def opened(suffix: str = "") -> Any:
+            made.append(TaskProducer(kafka, topic + suffix, timeout_ms=10_000))
             return made[-1]
 
         def values() -> list[bytes | None]:

@@ -4,6 +4,8 @@ transactional ids.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,8 +21,13 @@ from connectctl.ops.task_runtime.group.consumer import (
     Polled,
     Revoked,
 )
+from connectctl.ops.task_runtime.group.poll_interval import PollInterval
 from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
-from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
+from connectctl.ops.task_runtime.task.transactional_producer import (
+    Fenced,
+    PollIntervalExceeded,
+    Rebalancing,
+)
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,9 @@ class Group:
     script: dict[int, str] = field(default_factory=dict)
     away: set[TopicPartition] = field(default_factory=set)
     """Partitions that another member has."""
+    poll_interval: float = math.inf
+    """The seconds of max.poll.interval.ms, by the clock ``now``."""
+    now: Callable[[], float] = time.monotonic
 
     def call(self) -> Exception | None:
         self.calls += 1
@@ -99,7 +109,9 @@ class Group:
 
 
 class Member:
-    """A member that has all partitions but those that are ``away``."""
+    """A member that has all partitions but those that are ``away``; none once it has not polled for
+    longer than the group's ``poll_interval``.
+    """
 
     def __init__(self, group: Group):
         self.group = group
@@ -108,13 +120,23 @@ class Member:
         self.changing = False
         self.generation = -1
         self.closed = self.usable = False
+        self.interval = PollInterval(group.poll_interval, group.now)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         return frozenset(self.positions)
 
     def took(self, call: str, seconds: float) -> None:
-        """Nothing: no interval is exceeded here."""
+        self.interval.took(call, seconds)
+
+    def _check_interval(self) -> None:
+        """Raise ``PollIntervalExceeded`` if the group has taken the partitions by now."""
+        try:
+            self.interval.check()
+        except PollIntervalExceeded:
+            if self.generation == self.group.generation:
+                self.group.generation += 1
+            raise
 
     @property
     def lag(self) -> int | None:
@@ -140,6 +162,11 @@ class Member:
 
     def poll(self, seconds: float, most: int) -> GroupEvent:
         assert not self.closed
+        self._check_interval()
+        with self.interval.polling():
+            return self._polled(most)
+
+    def _polled(self, most: int) -> GroupEvent:
         if not self.changing:
             self.usable = False
             self.group.check()
@@ -189,6 +216,8 @@ class Member:
         for _ in self.changes:  # the partitions are given up all the same
             pass
         self.changing = False
+        if self.interval.passed > self.interval.seconds:
+            return False
         if self.usable:
             committed = self.committed(self.positions)
             self.positions = {
@@ -203,6 +232,7 @@ class Member:
         raise NotImplementedError
 
     def commit(self, offsets: GroupOffsets) -> None:
+        self._check_interval()
         self.group.check()
         if self.generation != self.group.generation:
             raise Rebalancing("ILLEGAL_GENERATION")
@@ -210,6 +240,7 @@ class Member:
 
     @property
     def metadata(self) -> int:
+        self._check_interval()
         return self.generation
 
     def close(self) -> None:

@@ -98,10 +98,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def rest_server(
-    answers: Mapping[str, Answer] | None = None, *, tls: ssl.SSLContext | None = None
+    answers: Mapping[str, Answer] | None = None,
+    *,
+    tls: ssl.SSLContext | None = None,
+    script: RestServer | None = None,
 ) -> Iterator[RestServer]:
-    """A server on a free port of this machine."""
-    script = RestServer({request: [answer] for request, answer in (answers or {}).items()})
+    """A server on a free port of this machine, which answers as ``script`` does."""
+    script = script or RestServer({name: [answer] for name, answer in (answers or {}).items()})
     handler = type("Handler", (_Handler,), {"script": script})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

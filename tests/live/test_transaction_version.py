@@ -239,7 +239,7 @@ def test_a_transaction_costs_no_request_but_its_records_and_its_end(cluster: San
     proxy = FaultProxy(cluster.bootstrap_servers)
     numbers = Numbers(proxy.bootstrap, cluster.bootstrap_servers)
     numbers.transaction(0)
-    before = numbers.producer()._who
+    before = numbers.producer().who
     del proxy.seen[:]
     for number in range(1, 4):
         numbers.transaction(number, commit=number != 2)
@@ -247,7 +247,7 @@ def test_a_transaction_costs_no_request_but_its_records_and_its_end(cluster: San
     asked = Counter(api for api in proxy.seen if api in transactional)
     assert asked[END_TXN] == 3
     assert set(asked) == {PRODUCE, END_TXN}
-    assert numbers.producer()._who == (before[0], before[1] + 3)
+    assert numbers.producer().who == (before[0], before[1] + 3)
     numbers.check()
     numbers.close()
     proxy.close()
@@ -267,9 +267,9 @@ def use_up(bootstrap: str, id_: str) -> None:
         asked = [connection.send_request(init_request(made.id, 20_000)) for _ in range(count)]
         return [await each for each in asked]
 
-    while (left := LAST_EPOCH - 3 - made._who[1]) > 0:
+    while (left := LAST_EPOCH - 3 - made.who[1]) > 0:
         given = made._wire.run("initialise", partial(some, min(left, 500)))
-        made._who = max(
+        made.who = max(
             (each.producer_id, each.producer_epoch) for each in given if not each.error_code
         )
     made.close()
@@ -283,12 +283,12 @@ def test_behind_the_last_epoch_comes_another_producer_id_also_where_the_answer_i
     numbers = Numbers(proxy.bootstrap, cluster.bootstrap_servers)
     use_up(cluster.bootstrap_servers, numbers.id)
     made = numbers.producer()
-    first, epochs = made._who[0], []
+    first, epochs = made.who[0], []
     for number in range(6):
-        if lost and made._who[1] == LAST_EPOCH:
+        if lost and made.who[1] == LAST_EPOCH:
             proxy.lose(END_TXN)
         numbers.transaction(number, commit=number != 1)
-        epochs.append((made._who[0] == first, made._who[1]))
+        epochs.append((made.who[0] == first, made.who[1]))
     assert epochs == [
         (True, LAST_EPOCH - 1),
         (True, LAST_EPOCH),

@@ -90,7 +90,7 @@ class BatchProducer:
         """The coordinator's broker id; None after a request without an answer."""
         self._deadline: float | None = None
         """The end of requests to coordinators, if it is before their own time-outs."""
-        self._who = (-1, -1)
+        self.who = (-1, -1)
         """The producer id and the epoch of the transaction that is open, or of the next one."""
         self.id = id_
 
@@ -120,7 +120,7 @@ class BatchProducer:
         ``Refusal`` with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if another producer of the id was
         initialised meanwhile.
         """
-        self._initialise(patience, self._who)
+        self._initialise(patience, self.who)
 
     def until(self, ends: float | None) -> AbstractContextManager[None]:
         """Return a context that limits ``partitions``, ``await_leader``, ``add``, ``send`` and
@@ -167,7 +167,7 @@ class BatchProducer:
 
     def _begin(self, who: tuple[int, int]) -> None:
         """Continue with a new epoch, of which no partition has a record yet."""
-        self._who = who
+        self.who = who
         self._sequences.clear()
         self._forget()
 
@@ -220,7 +220,7 @@ class BatchProducer:
             else [partition for partition in places if partition not in self._added]
         )
         if missing:
-            request = requests.add_partitions_request(self.id, self._who, missing)
+            request = requests.add_partitions_request(self.id, self.who, missing)
             self._adding = (missing, request)
             self._finish_adding()
 
@@ -261,7 +261,7 @@ class BatchProducer:
         """
         self._added.add(place)
         sequence = self._sequences[place]
-        batch = made(ProducerState(*self._who, sequence))
+        batch = made(ProducerState(*self.who, sequence))
         self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
 
@@ -293,12 +293,12 @@ class BatchProducer:
         ``patience`` seconds.
         """
         if member.group not in self._groups and not self.bumps_epoch:
-            add = requests.add_offsets_request(self.id, self._who, member.group)
+            add = requests.add_offsets_request(self.id, self.who, member.group)
             doing = "add a consumer group to its transaction"
             self._insist(lambda: requests.group_codes(self._ask(doing, add)))
         self._groups.add(member.group)
         version = NEW_OFFSET_COMMIT if self.bumps_epoch else requests.TXN_OFFSET_COMMIT
-        request = requests.txn_offset_commit_request(self.id, self._who, member, offsets, version)
+        request = requests.txn_offset_commit_request(self.id, self.who, member, offsets, version)
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
         self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
@@ -386,11 +386,11 @@ class BatchProducer:
         """
         for partition in {partition.topic: partition for partition in self._added}.values():
             yield (
-                requests.add_partitions_request(self.id, self._who, [partition]),
+                requests.add_partitions_request(self.id, self.who, [partition]),
                 requests.partition_codes,
             )
         for group in self._groups:
-            yield requests.add_offsets_request(self.id, self._who, group), requests.group_codes
+            yield requests.add_offsets_request(self.id, self.who, group), requests.group_codes
 
     def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
         """End the transaction of this epoch, and return the next epoch. A commit is repeated until
@@ -422,7 +422,7 @@ class BatchProducer:
 
     def _end(self, commit: bool, version: int) -> Any:
         return self._ask(
-            "end its transaction", requests.end_request(self.id, self._who, commit, version)
+            "end its transaction", requests.end_request(self.id, self.who, commit, version)
         )
 
     def _insist(

@@ -39,7 +39,7 @@ class WorkersContext(RunContext):
         return NO_RETRIES
 
     def workers(self) -> StepContext:
-        """Return the context of steps on the workers."""
+        """Return the context of steps on the workers, with the clock of this one."""
         raise NotImplementedError
 
     def calls(self) -> TransactionCalls:
@@ -91,7 +91,7 @@ class KilledRunContext(WorkersContext):
         journal = self.clients.journal()
         return StepContext(
             cluster.calls, patience(self.clients), facts=cluster.facts, journal=journal
-        )
+        ).within(self)
 
     @cached_property
     def _request(self) -> FenceRequest:

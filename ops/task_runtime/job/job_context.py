@@ -103,7 +103,7 @@ class SparkJobContext(WorkersContext):
     def stop_on_workers(self) -> str | None:
         """Stop the connector on its workers, and wait until it is STOPPED."""
         self.is_held = True
-        return stop_on_workers(self.runner)
+        return stop_on_workers(self.runner, self.workers())
 
     def taken_back(self, name: str) -> str | None:
         state = super().taken_back(name)
@@ -145,7 +145,7 @@ class SparkJobContext(WorkersContext):
         )
 
     def workers(self) -> StepContext:
-        return workers_of(self.runner)
+        return workers_of(self.runner).within(self)
 
     def calls(self) -> TransactionCalls:
         return self.planned.scene.calls

@@ -31,9 +31,9 @@ def workers_of(run: JobEnvironment) -> StepContext:
     return StepContext(run.scene.workers, timeout, facts=facts)
 
 
-def stop_on_workers(run: JobEnvironment) -> str | None:
+def stop_on_workers(run: JobEnvironment, workers: StepContext) -> str | None:
     """Stop the connector on its workers, and wait until it is STOPPED."""
-    name, workers = run.ready.name, workers_of(run)
+    name = run.ready.name
     run.note(
         f"{name} is stopped on its workers. If this run is killed: connectctl connectors "
         f"{run.ready.hand_back_action} {name}"

@@ -214,7 +214,7 @@ def test_a_transaction_costs_its_produce_requests_and_one_end_and_has_an_epoch_o
     assert [batch for place, batch in sent(made) if place == PLACE] == [
         b"7 4 0", b"7 4 5", b"7 5 0", b"7 5 5", b"7 6 0", b"7 6 5"
     ]  # fmt: skip
-    assert (coordinator.ended, made._who) == ([True, False, True], (7, 7))
+    assert (coordinator.ended, made.who) == ([True, False, True], (7, 7))
 
 
 @pytest.mark.parametrize("level", [None, 0, 1])
@@ -274,7 +274,7 @@ def test_a_commit_is_asked_for_until_it_is_answered_and_happens_once(
     give(made, PLACE)
     coordinator.faults["EndTxn"] = list(faults)
     made.end(commit=True)
-    assert (coordinator.ended, made._who) == ([True], (7, 5))
+    assert (coordinator.ended, made.who) == ([True], (7, 5))
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -290,7 +290,7 @@ def test_a_coordinator_that_does_not_answer_is_looked_up_again(
             made.end(commit=False)
     made.end(commit=commit)
     assert coordinator.asked == ["EndTxn", "FindCoordinator", "EndTxn"]
-    assert (coordinator.ended, made._who) == ([commit], (7, 5))
+    assert (coordinator.ended, made.who) == ([commit], (7, 5))
 
 
 def test_a_login_that_is_refused_is_not_tried_until_time_is_up_but_one_that_was_right_before_is(
@@ -357,7 +357,7 @@ def test_behind_the_last_epoch_comes_another_producer_id(
         give(made, PLACE)
         coordinator.faults["EndTxn"] = list(faults)
         made.end(commit=True)
-        states.append(made._who)
+        states.append(made.who)
     assert states == [(7, LAST_EPOCH), (8, 0), (8, 1)]
     assert [batch for _, batch in sent(made)] == [b"7 32765 0", b"7 32766 0", b"8 0 0"]
 
@@ -382,7 +382,7 @@ def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_it
     coordinator.state, coordinator.unknown = "Ongoing" if begun else "Empty", unknown
     del coordinator.asked[:]
     made.end(commit=False)
-    assert (coordinator.asked, made._who) == (asked, (7, 5))
+    assert (coordinator.asked, made.who) == (asked, (7, 5))
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -414,7 +414,7 @@ def test_another_coordinator_behind_an_abort_is_no_fence(
     cast(Sender, made._sender).refused = False
     give(made, PLACE)
     made.end(commit=True)
-    assert (coordinator.ended, made._who) == ([False, True], (7, 6))
+    assert (coordinator.ended, made.who) == ([False, True], (7, 6))
 
 
 def test_an_abort_of_offsets_that_were_not_answered_adds_their_group(
@@ -428,7 +428,7 @@ def test_an_abort_of_offsets_that_were_not_answered_adds_their_group(
         )
     del coordinator.asked[:]
     made.end(commit=False)
-    assert (coordinator.asked, made._who) == (["AddOffsetsToTxn", "EndTxn"], (7, 5))
+    assert (coordinator.asked, made.who) == (["AddOffsetsToTxn", "EndTxn"], (7, 5))
 
 
 def test_it_never_takes_the_epoch_of_an_older_client_that_took_its_id_over(
@@ -455,7 +455,7 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
     )
     made.end(commit=True)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
-    assert made._who == (7, 5)
+    assert made.who == (7, 5)
 
 
 def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_once_they_are_old(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from types import SimpleNamespace
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -100,14 +101,17 @@ class Stable:
         """It has no connection."""
 
 
-def joined(committed: int | None) -> tuple[TaskMember, Library]:
+def joined(
+    committed: int | None, properties: Mapping[str, str] = MappingProxyType({})
+) -> tuple[TaskMember, Library]:
     library = Library()
     kafka: Any = SimpleNamespace(
         timeout=1.0, properties=dict, ask=lambda doing, call: library, positions=positions
     )
     offsets = {} if committed is None else {PLACE: GroupOffset(committed)}
     stable: Any = Stable(offsets)
-    member = TaskMember(kafka, ConsumerSettings("g"), ["in"], "id", stable, patience=1.0)
+    settings = ConsumerSettings("g", properties=properties)
+    member = TaskMember(kafka, settings, ["in"], "id", stable, patience=1.0)
     member.join()
     assert member.poll(0, 1) == Assigned([PLACE], {PLACE: GroupOffset(committed or 0)})
     return member, library
@@ -325,20 +329,30 @@ def test_a_member_that_waits_for_a_topic_names_it_and_waits_without_an_end_only_
     assert stable.heard == [(text, endless)]
 
 
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock by which members measure the time between two polls."""
+    made = [0.0]
+    timed = partial(PollInterval, now=lambda: made[0])
+    monkeypatch.setattr(member_module, "PollInterval", timed)
+    return made
+
+
+TEN = {"max.poll.interval.ms": "10000"}
+
+
 @pytest.mark.parametrize("asks", ["poll", "commit", "metadata"])
 def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call_that_was_slow(
-    asks: str,
+    asks: str, seconds: list[float]
 ) -> None:
-    member, library = joined(0)
-    seconds = [0.0]
-    member._interval = PollInterval(10.0, lambda: seconds[0])
+    member, library = joined(0, TEN)
     library.next = [0, 1]
     assert offsets(member.poll(0, 1)) == [0]
     seconds[0] = 9.9
     assert offsets(member.poll(0, 1)) == [1]
     seconds[0] = 22.0
-    member._interval.took("pre_commit()", 0.5)
-    member._interval.took("put()", 11.6)
+    member.took("pre_commit()", 0.5)
+    member.took("put()", 11.6)
     with pytest.raises(
         PollIntervalExceeded, match=r"^put\(\) took 11.6 s, more than max.poll.interval.ms of 10 s"
     ):
@@ -347,12 +361,11 @@ def test_a_member_that_did_not_poll_for_too_long_names_the_interval_and_the_call
         ) if asks == "commit" else member.metadata
 
 
-def test_a_member_that_nobody_polled_between_two_attempts_is_thrown_away() -> None:
-    member, _ = joined(0)
-    seconds = [0.0]
-    member._interval = PollInterval(10.0, lambda: seconds[0])
-    with member._interval.polling():
-        pass
+def test_a_member_that_nobody_polled_between_two_attempts_is_thrown_away(
+    seconds: list[float],
+) -> None:
+    member, _ = joined(0, TEN)
+    member.poll(0, 1)
     seconds[0] = 10.0
     assert member.rewind()
     seconds[0] = 10.1

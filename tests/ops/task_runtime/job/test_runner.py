@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from connectctl.ops.connect.cluster_lock import LockHolder
 from connectctl.ops.connect.connector import State
+from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.executor import execute
 from connectctl.ops.core.journal import Journal
@@ -78,7 +79,7 @@ class Stage:
                     stage.request(self.what)
                 trace.append(self.what)
 
-        class Context:
+        class Context(RunContext):
             def __init__(self, calls: Any, timeout: float, facts: Any = None):
                 self.timeout = timeout
 

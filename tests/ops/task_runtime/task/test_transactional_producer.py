@@ -152,7 +152,7 @@ def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fenci
         if code := answers[len(ends) - 1]:
             raise Refusal(code)
 
-    monkeypatch.setattr(handle._producer, "end", end, raising=False)
+    monkeypatch.setattr(producer(handle), "end", end, raising=False)
     with pytest.raises(told) as caught:
         handle.commit(1)
     assert type(caught.value) is told
@@ -261,7 +261,7 @@ def test_offsets_of_a_group_are_given_as_of_the_member_that_commits_them(
 ) -> None:
     given: list[Any] = []
     monkeypatch.setattr(
-        handle._producer, "send_group_offsets", lambda *call: given.extend(call), raising=False
+        producer(handle), "send_group_offsets", lambda *call: given.extend(call), raising=False
     )
     handle.send_group_offsets(OFFSETS, MEMBER, 5)
     offsets = {
@@ -421,7 +421,7 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(
     def send(place: Any, count: Any, encode: Any, named: Any, answered: Any) -> None:
         made.append((place, count, named))
 
-    handle._producer.send = send  # type: ignore
+    producer(handle).send = send  # type: ignore
     keys = [b"%d" % (n % 17) for n in range(200)]
     columns = RecordColumns(pa.array([b"%d" % n for n in range(200)]), pa.array(keys))
     handle.send(
@@ -500,7 +500,7 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(
     def send(place: TopicPartition, count: int, made: Any, named: Any, answered: Any) -> None:
         sizes.append(len(made(ProducerState(1, 0, 0))))
 
-    limited._producer.send = send  # type: ignore
+    producer(limited).send = send  # type: ignore
     named = "row {}".format
     limited.send(
         TransactionBatch(
@@ -646,7 +646,7 @@ def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_sour
     def send(place: Any, count: Any, made: Any, named_by: Any, answered: Any) -> None:
         named.append((place, named_by))
 
-    handle._producer.send = send  # type: ignore
+    producer(handle).send = send  # type: ignore
     records = [ProducerRecord("t", None, b"x", number % 2) for number in range(4)]
     bulk = [RecordLists("t", [b"y"], partitions=[0])]
     handle.send(TransactionBatch(records, bulk, describe_record=lambda number: f"line {number}"))
