@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fileorder import LONG, LONGEST, longest
+from units import UNITS
 
 
 def test_the_longest_file_is_first_and_short_ones_are_no_matter() -> None:
@@ -14,3 +15,11 @@ def test_the_longest_file_is_first_and_short_ones_are_no_matter() -> None:
 
 def test_without_an_earlier_run_the_order_is_the_written_one() -> None:
     assert longest(None) == longest({}) == list(LONGEST)
+
+
+def test_a_unit_of_files_is_as_long_as_all_of_them() -> None:
+    of_one_unit = dict.fromkeys(UNITS["secured"], LONG / 4)
+    assert longest({"live/a.py": LONG, "live/b.py": LONG / 2, **of_one_unit}) == [
+        "secured",
+        "live/a.py",
+    ]
