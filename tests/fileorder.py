@@ -47,6 +47,10 @@ LONGEST = (
     "upgrade/test_fail_at.py",
 )
 """Files and units of files that take minutes, where no run is remembered."""
+CLUSTER = "cluster"
+"""The fixture that a process starts for the first file that asks for it, and keeps to its end: the
+later, the less it costs.
+"""
 LONG = 60.0
 """Seconds from which a file is long: whoever begins one of them at the end is waited for by the
 others.
@@ -69,10 +73,15 @@ def longest(seconds: dict[str, float] | None) -> list[str]:
     return sorted((unit for unit, each in of.items() if each >= LONG), key=lambda unit: -of[unit])
 
 
+def last_of(units: list[str], asking: set[str]) -> list[str]:
+    """Return the units with those last that ask for the cluster that files share."""
+    return sorted(units, key=lambda unit: unit in asking)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first. Then those that wait for clusters and those that compute by turns,
-    else they would compute all at once when nobody waits any more. The files of a unit follow each
-    other.
+    """The longest files first, of them those with clusters of their own. Then those that wait for
+    clusters and those that compute by turns, else they would compute all at once when nobody waits
+    any more. The files of a unit follow each other.
     """
     places: dict[Path, float] = {}
     for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
@@ -80,13 +89,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits)
         )
         places |= {file: until * number / len(files) for number, file in enumerate(files)}
-    first = longest(config.cache.get(KEPT, None) if config.cache is not None else None)
-    places |= {
-        file: first.index(unit) - len(first)
-        for file in places
-        if (unit := unit_of(name_of(file))) in first
-    }
     units = {file: unit_of(name_of(file)) for file in places}
+    asking = {units[item.path] for item in items if CLUSTER in getattr(item, "fixturenames", ())}
+    first = last_of(
+        longest(config.cache.get(KEPT, None) if config.cache is not None else None), asking
+    )
+    places |= {
+        file: first.index(unit) - len(first) for file, unit in units.items() if unit in first
+    }
     begun: dict[str, float] = {}
     for file, unit in units.items():
         begun[unit] = min(places[file], begun.get(unit, places[file]))

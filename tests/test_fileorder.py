@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fileorder import LONG, LONGEST, longest
+from fileorder import LONG, LONGEST, last_of, longest
 from units import UNITS
 
 
@@ -23,3 +23,7 @@ def test_a_unit_of_files_is_as_long_as_all_of_them() -> None:
         "secured",
         "live/a.py",
     ]
+
+
+def test_long_files_that_share_a_cluster_come_behind_those_with_clusters_of_their_own() -> None:
+    assert last_of(["a", "b", "c", "d"], {"a", "c"}) == ["b", "d", "a", "c"]
