@@ -36,7 +36,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-pytest_plugins = ["draws", "fileorder"]
+pytest_plugins = ["draws", "units", "fileorder"]
 
 OFFLINE = "not live"
 WIDTH, MEMORY = 5, 3 << 30
@@ -124,6 +124,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 SPARK = "PYSPARK_SUBMIT_ARGS"
 _CLASSES = pytest.StashKey[Archive]()
+_SECURED = pytest.StashKey["Sandbox"]()
 _DIRECTORY = pytest.StashKey[Path]()
 
 
@@ -181,20 +182,27 @@ def cluster(state_home: Path) -> Iterator[Sandbox]:
         down("tests")
 
 
-@pytest.fixture(scope="session")
-def secured(state_home: Path) -> Iterator[Sandbox]:
+@pytest.fixture(scope="module")
+def secured(state_home: Path, pytestconfig: pytest.Config) -> Iterator[Sandbox]:
     """A cluster behind TLS, logins that have to be renewed every ten seconds, and ACLs; with two
     workers, exactly-once.
+
+    It is there as long as the files of its unit follow each other.
     """
     from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+    from units import goes_on  # a plugin, which pytest imports itself
 
-    sessions = {"connections.max.reauth.ms": "10000"}
-    sandbox = up(
-        SandboxSpec(
-            name="secured", support="enabled", secured=True, extra_broker_properties=sessions
+    if (sandbox := pytestconfig.stash.get(_SECURED, None)) is None:
+        sandbox = up(
+            SandboxSpec(
+                name="secured",
+                support="enabled",
+                secured=True,
+                extra_broker_properties={"connections.max.reauth.ms": "10000"},
+            )
         )
-    )
+        pytestconfig.stash[_SECURED] = sandbox
     yield sandbox
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(state_home))
+    if not goes_on(pytestconfig, "secured"):
+        del pytestconfig.stash[_SECURED]
         down("secured")

@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from units import name_of, unit_of
 
 ALL = "not slow and not campaign"
 """The marks of the whole suite."""
@@ -18,6 +19,7 @@ LONGEST = (
     "live/test_demo.py",
     "live/test_run_clusters.py",
     "live/test_readme.py",
+    "secured",
     "live/test_upgrade_failures.py",
     "live/test_runtime_dataframes.py",
     "live/test_rights_proven.py",
@@ -32,7 +34,6 @@ LONGEST = (
     "live/test_run_dataframe.py",
     "offsets/test_fail_at.py",
     "live/test_run.py",
-    "live/test_public_producer_secured.py",
     "live/test_transaction_version.py",
     "cli/test_one_judge.py",
     "cli/test_rest_faults.py",
@@ -45,7 +46,11 @@ LONGEST = (
     "live/test_upgrade_versions.py",
     "upgrade/test_fail_at.py",
 )
-"""Files that take minutes, where no run is remembered."""
+"""Files and units of files that take minutes, where no run is remembered."""
+CLUSTER = "cluster"
+"""The fixture that a process starts for the first file that asks for it, and keeps to its end: the
+later, the less it costs.
+"""
 LONG = 60.0
 """Seconds from which a file is long: whoever begins one of them at the end is waited for by the
 others.
@@ -56,23 +61,27 @@ short.
 """
 
 
-def name_of(file: Path) -> str:
-    """A file as the cache and ``LONGEST`` have it."""
-    return f"{file.parent.name}/{file.name}"
-
-
 def longest(seconds: dict[str, float] | None) -> list[str]:
-    """The long files, the longest first, by the seconds of a run; ``LONGEST`` without any."""
+    """The long files and units, the longest first, by the seconds of each file in a run;
+    ``LONGEST`` without any.
+    """
     if not seconds:
         return list(LONGEST)
-    return sorted(
-        (name for name, each in seconds.items() if each >= LONG), key=lambda name: -seconds[name]
-    )
+    of = defaultdict[str, float](float)
+    for name, each in seconds.items():
+        of[unit_of(name)] += each
+    return sorted((unit for unit, each in of.items() if each >= LONG), key=lambda unit: -of[unit])
+
+
+def last_of(units: list[str], asking: set[str]) -> list[str]:
+    """Return the units with those last that ask for the cluster that files share."""
+    return sorted(units, key=lambda unit: unit in asking)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest files first. Then those that wait for clusters and those that compute by turns,
-    else they would compute all at once when nobody waits any more.
+    """The longest files first, of them those with clusters of their own. Then those that wait for
+    clusters and those that compute by turns, else they would compute all at once when nobody waits
+    any more. The files of a unit follow each other.
     """
     places: dict[Path, float] = {}
     for waits, until in ((True, LIVE_UNTIL), (False, 1.0)):
@@ -80,11 +89,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             dict.fromkeys(item.path for item in items if (item.path.parent.name == "live") is waits)
         )
         places |= {file: until * number / len(files) for number, file in enumerate(files)}
-    first = longest(config.cache.get(KEPT, None) if config.cache is not None else None)
+    units = {file: unit_of(name_of(file)) for file in places}
+    asking = {units[item.path] for item in items if CLUSTER in getattr(item, "fixturenames", ())}
+    first = last_of(
+        longest(config.cache.get(KEPT, None) if config.cache is not None else None), asking
+    )
     places |= {
-        file: first.index(name) - len(first) for file in places if (name := name_of(file)) in first
+        file: first.index(unit) - len(first) for file, unit in units.items() if unit in first
     }
-    items.sort(key=lambda item: places[item.path])
+    begun: dict[str, float] = {}
+    for file, unit in units.items():
+        begun[unit] = min(places[file], begun.get(unit, places[file]))
+    items.sort(key=lambda item: (begun[units[item.path]], units[item.path]))
 
 
 class _Remembered:

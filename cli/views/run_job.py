@@ -68,9 +68,9 @@ class RunView(View):
                 context.tell = tell
                 yield _report_error
         except ConnectctlError:
-            if context.result is None:
-                raise
-            self.report(planned, context, (), output)
+            if context.result is not None:
+                self.report(planned, context, (), output)
+            raise
         finally:
             if context.is_held and context.run is not None:
                 terminal.note(

@@ -41,9 +41,10 @@ LINES = 30
 """Lines that are appended for each side to carry over."""
 _ENDED = (0, 143, -signal.SIGKILL)
 """143: told to end while it was starting again."""
-_REFUSED, _LEFT = 4, re.compile(r"was not resumed on its workers\. .*? runs resume (\S+)")
-"""Workers that are starting, both of them, list no connector: a run that ends then says how its
-connector is handed back.
+_NOT_RESUMED = (4, 5, 6)
+_LEFT = re.compile(r"was not resumed on its workers\. .*? runs resume (\S+)")
+"""Workers that are starting, both of them, list no connector or do not answer: a run that ends then
+says how its connector is handed back.
 """
 
 
@@ -208,7 +209,7 @@ class Turns:
         self._run.terminate()
         code = self._run.wait(PATIENCE)
         self._run = None
-        if code == _REFUSED and (left := _LEFT.findall(self.log())):
+        if code in _NOT_RESUMED and (left := _LEFT.findall(self.log())):
             words = ("runs", "resume", left[-1], "--yes")
             self._until(
                 lambda: self._connectctl(*words), "the connector that the run left is handed back"

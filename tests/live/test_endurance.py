@@ -24,7 +24,11 @@ FAULTS = int(os.environ.get("CONNECTCTL_TEST_FAULTS", "30"))
 """How many a campaign of every day has: ``.ci/run`` has a hundred, a tenth of what shows that it
 holds.
 """
-DRIVERS = {"tasks that are polled and copied": (POLLED, COPY), "DataFrames": (STREAM, FRAME)}
+DRIVERS = {
+    "tasks that are polled and copied": (POLLED, COPY),
+    "a stream of DataFrames": (STREAM,),
+    "a DataFrame of a run": (FRAME,),
+}
 """Each commit draws the tasks that are under faults; the long campaign has all of them at once."""
 QUIET = Pace(
     trigger="6 seconds",

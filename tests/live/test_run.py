@@ -165,6 +165,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
     assert place.seen() == [f"line {n}" for n in range(len(place.seen()))]
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_back_at_sigterm(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_records_that_cannot_be_read_go_to_the_dead_letter_topic(
     assert [r.value for r in (*image.latest, *image.superseded)] == [b"{no json"]
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_a_group_that_others_are_in_is_not_joined(cluster: Sandbox, tmp_path: Path) -> None:
     from confluent_kafka import Consumer
 

@@ -50,6 +50,7 @@ def is_shared_by(place: Piped, tasks: int) -> bool:
     )
 
 
+@pytest.mark.usefixtures("without_spark")
 def test_tasks_become_fewer_and_more_and_each_record_is_there_once(
     cluster: Sandbox, tmp_path: Path
 ) -> None:

@@ -1,0 +1,56 @@
+"""Files that share a cluster are tested by one process, and no file is left out."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from units import UNITS, name_of
+
+TESTS = Path(__file__).parent
+FILE = """\
+import os
+from pathlib import Path
+
+def test(worker_id):
+    Path(os.environ["SEEN"], Path(__file__).stem).write_text(worker_id)
+"""
+
+
+def asks_for(file: Path, fixture: str) -> bool:
+    """Return whether a function of the file has the fixture of ``conftest.py`` as an argument."""
+    functions = [
+        each for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, ast.FunctionDef)
+    ]
+    of_its_own = any(each.name == fixture for each in functions)
+    asked = any(argument.arg == fixture for each in functions for argument in each.args.args)
+    return asked and not of_its_own
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_is_all_files_that_ask_for_its_fixture(unit: str) -> None:
+    found = [name_of(file) for file in (TESTS / "live").glob("test_*.py") if asks_for(file, unit)]
+    assert sorted(found) == sorted(UNITS[unit])
+
+
+def test_the_files_of_a_unit_are_tested_by_one_process(tmp_path: Path) -> None:
+    (live := tmp_path / "live").mkdir()
+    names = [Path(name).name for name in UNITS["secured"][:2]]
+    for name in ("test_alone.py", *names):
+        (live / name).write_text(FILE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "units", "-n", "2"]
+    options = ["--dist=loadfile", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    done = subprocess.run(
+        [*command, *options, "--rootdir", str(tmp_path), str(live)],
+        env=os.environ | {"SEEN": str(tmp_path), "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    first, second = ((tmp_path / Path(name).stem).read_text() for name in names)
+    assert first == second != (tmp_path / "test_alone").read_text()
