@@ -18,10 +18,11 @@ up at their first use.
 from __future__ import annotations
 
 from importlib import import_module
-from os.path import dirname, isdir, join
+from os.path import dirname, isfile, join
 from typing import TYPE_CHECKING, Any
 
-if not isdir(join(dirname(__file__), "cli")):  # noqa: PTH112, PTH118, PTH120 - pathlib is slow to load
+# Spark's executors get a part of the package, as an archive.
+if isfile(join(dirname(__file__), "cli")):  # noqa: PTH113, PTH118, PTH120 - pathlib is slow to load
     raise ImportError(
         "src/connectctl/cli is no link to cli, because git checked links out as text files: "
         "run `git config core.symlinks true && git checkout -- src` and install again"
