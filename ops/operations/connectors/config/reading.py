@@ -71,7 +71,8 @@ def read(
 
     ``reveal`` resolves references to secrets; None keeps them.
     """
-    files = [file for path in paths for file in _files(path, reading)]
+    ignored: list[str] = []
+    files = [file for path in paths for file in _files(path, reading, ignored)]
     names = [str(file) for file in files]
     if names.count("-") > 1:
         raise BadInput("Standard input can be read only once", next_step="Give -f - once.")
@@ -79,9 +80,13 @@ def read(
     found = [given for each in contents for given in each.given]
     if not found and (refused := next((each.refused for each in contents if each.refused), None)):
         raise refused
-    for name, each in zip(names, contents, strict=True):
-        if each.skipped:
-            reading.tell(f"{name}: ignored {some_of(each.skipped, MOST_NAMED)}: no KafkaConnector")
+    ignored += (
+        f"{name}: ignored {some_of(each.skipped, MOST_NAMED)}: no KafkaConnector"
+        for name, each in zip(names, contents, strict=True)
+        if each.skipped
+    )
+    for line in ignored:
+        reading.tell(line)
     return found if reveal is None else [revealed(config, reveal) for config in found]
 
 
@@ -104,8 +109,8 @@ def revealed(file_config: Given, reveal: Reveal) -> Given:
     return replace(file_config, config={**file_config.config, **secrets})
 
 
-def _files(path: Path, reading: Reading) -> Sequence[Path]:
-    """Return the files that ``path`` stands for."""
+def _files(path: Path, reading: Reading, lines: list[str]) -> Sequence[Path]:
+    """Return the files that ``path`` stands for. ``lines`` receives what is ignored."""
     try:
         if str(path) == "-" or not path.is_dir():
             return [path]
@@ -126,7 +131,7 @@ def _files(path: Path, reading: Reading) -> Sequence[Path]:
         )
     if ignored:
         named = some_of(ignored, MOST_NAMED)
-        reading.tell(f"{path}: subdirectories are read with --recursive only: {named}")
+        lines.append(f"{path}: subdirectories are read with --recursive only: {named}")
     return found
 
 
