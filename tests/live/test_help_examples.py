@@ -153,6 +153,13 @@ def _write_files(directory: Path) -> None:
     (directory / "b.properties").write_text("\n".join(f"{k}={v}" for k, v in source.items()))
     (directory / "connectors").mkdir()
     (directory / "connectors" / "c.json").write_text(json.dumps({"name": "c", "config": source}))
+    (directory / "prod.env").write_text("TASKS=2\n")
+    worker = "bootstrap.servers=localhost:9092\ngroup.id=connect\n"
+    (directory / "worker.properties").write_text(worker)
+    variables = {"CONNECT_BOOTSTRAP_SERVERS": "kafka:9092", "CONNECT_GROUP_ID": "connect"}
+    service = {"image": "confluentinc/cp-kafka-connect", "environment": variables}
+    compose = yaml.safe_dump({"services": {"connect": service}})
+    (directory / "docker-compose.yml").write_text(compose)
     saved = _ran("offsets", "show", "orders", "-o", "json").out
     (directory / "offsets.json").write_text(saved)
     another = json.loads(saved)["connectors"][0]["offsets"][0]["partition"]
