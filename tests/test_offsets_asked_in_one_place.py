@@ -67,4 +67,4 @@ def test_every_offset_that_is_asked_for_becomes_one_or_none() -> None:
         and node.func.id == "Offset"
     ]
     # The second: ends that were asked for by the driver, on their way through Spark.
-    assert made == ["jobs/topic_reader.py", "kafka/sentinels.py"]
+    assert made == ["jobs/topic_layout.py", "kafka/sentinels.py"]

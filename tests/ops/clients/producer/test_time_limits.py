@@ -168,7 +168,7 @@ def test_flush_returns_in_time_while_a_broker_hangs_and_sends_the_rest_later(
     called: list[int] = []
     made.produce("t", RECORD % 30, partition=0, on_delivery=lambda *_: called.append(1))
     assert within(MOST, lambda: made.poll(LIMIT)) == 0
-    with pytest.raises(RequestFailed, match="not acknowledged after 0.3 s: 31 records"):
+    with pytest.raises(RequestFailed, match=r"not acknowledged after 0\.3 s: 31 records"):
         within(MOST, lambda: made.commit_transaction(LIMIT))
     broker.resumes.set()
     assert (made.flush(30), called) == (0, [1])
