@@ -30,7 +30,9 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 TELL_AFTER = 1.0
 """Seconds of waiting before the transaction with the pending offsets is looked up."""
 LOOK = 3.0
-"""Seconds between two checks for a newer generation of tasks during the wait."""
+"""Seconds between two checks during the wait: for a newer generation of tasks, and for the
+transactions with the pending offsets.
+"""
 Waiting = Callable[..., None]
 """A function that receives the reason of a wait as text, and whether the wait has no limit."""
 
@@ -62,7 +64,7 @@ class StableOffsets:
         if not partitions:
             return {}
         coordinator = self._coordinator()
-        began, pause, owners, next_check = time.monotonic(), FIRST_PAUSE, "", LOOK
+        began, pause, owners, next_check = time.monotonic(), FIRST_PAUSE, "", TELL_AFTER
         remaining, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
             found, remaining = coordinator.stable_offsets(remaining)
@@ -70,7 +72,10 @@ class StableOffsets:
             if not remaining:
                 return known
             waited = time.monotonic() - began
-            if not owners and waited > TELL_AFTER:
+            if waited > next_check:
+                next_check = waited + LOOK
+                if why := self.stale_because():
+                    raise UnknownOutcome(why)
                 owners = holders_of_offsets(self.kafka, self.group, self.candidates)
             text = (
                 f"offsets of {self.group} on {_some(remaining)} are pending (KIP-447), and wait for "
@@ -88,10 +93,6 @@ class StableOffsets:
                     "transactions abort ID.",
                     code="pending-offsets",
                 )
-            if waited > next_check:
-                next_check = waited + LOOK
-                if why := self.stale_because():
-                    raise UnknownOutcome(why)
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
