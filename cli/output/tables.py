@@ -107,7 +107,7 @@ def _hanging(table: Table, width: int) -> Lines | None:
     for n, row in enumerate(table):
         name, others = row[0], row[1:]
         if cells(name) > room:
-            lines.append([(name, name if n else None)])
+            lines += ([(part, name if n else None)] for part in _wrapped(name, width))
             name = ""
         lines += _drawn([name, *others], [first, *rest], heading=not n)
     return lines
