@@ -13,6 +13,8 @@ from pathlib import Path
 from connectctl.ops.core.errors import ConnectctlError
 
 OLDEST = 17
+PATIENCE = 120.0
+"""Seconds for a Java to report its version, however loaded the machine is."""
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 
@@ -33,7 +35,9 @@ def find_java() -> Java:
     """
     rejected = []
     for path in dict.fromkeys(_candidates()):
-        build = _build(path)
+        if (build := _build(path)) is None:
+            rejected.append(f"{path} did not report its version within {PATIENCE:g} s")
+            continue
         major = major_version(build)
         if major is not None and major >= OLDEST:
             return Java(path, build)
@@ -62,12 +66,17 @@ def _candidates() -> Iterator[str]:
         yield found
 
 
-def _build(java: str) -> str:
+def _build(java: str) -> str | None:
+    """Return what ``java -version`` prints, empty if it does not work; None if it did not end in
+    time.
+    """
     try:
         run = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+            [java, "-version"], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired:
+        return None
+    except OSError:
         return ""
     # macOS ships a java that only reports that none is installed.
     return run.stderr + run.stdout if run.returncode == 0 else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from connectctl.ops.clients import java
 from connectctl.ops.clients.java import find_java, major_version
 from connectctl.ops.core.errors import ConnectctlError
 
@@ -26,10 +27,10 @@ def test_the_major_version(text: str, major: int | None) -> None:
 
 def fake_java(directory: Path, text: str, code: int = 0) -> Path:
     directory.mkdir(parents=True)
-    java = directory / "java"
-    java.write_text(f"#!/bin/sh\necho '{text}' >&2\nexit {code}\n")
-    java.chmod(0o755)
-    return java
+    file = directory / "java"
+    file.write_text(f"#!/bin/sh\necho '{text}' >&2\nexit {code}\n")
+    file.chmod(0o755)
+    return file
 
 
 def test_java_home_comes_first_and_an_old_one_is_passed_over(
@@ -56,4 +57,16 @@ def test_without_java_one_line_says_what_to_install(
     fake_java(tmp_path / "bin", "Unable to locate a Java Runtime.", code=1)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(ConnectctlError, match="is not a working Java"):
+        find_java()
+
+
+def test_a_java_that_did_not_answer_in_time_is_not_called_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = fake_java(tmp_path / "bin", 'openjdk version "21.0.2"')
+    slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(java, "PATIENCE", 0.1)
+    with pytest.raises(ConnectctlError, match=r"did not report its version within 0\.1 s"):
         find_java()
