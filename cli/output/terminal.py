@@ -151,7 +151,7 @@ def documents(resources: Iterable[Mapping[str, Any]]) -> None:
     for number, resource in enumerate(list(resources)):
         if number:
             say("---")
-        _yaml(resource, sys.stdout, several_lines="|")
+        _yaml(resource, standard_output(), several_lines="|")
 
 
 def _yaml(envelope: Mapping[str, Any], stream: IO[str], several_lines: str | None = None) -> None:

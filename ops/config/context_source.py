@@ -14,7 +14,7 @@ from typing import Any
 
 from connectctl.ops.config import java_clients, java_properties, strimzi, yaml_text
 from connectctl.ops.config.endpoints import problem_of_brokers
-from connectctl.ops.config.placeholders import read_environment
+from connectctl.ops.config.placeholders import environment_of, read_environment
 from connectctl.ops.core.errors import BadInput
 
 TOPICS = {
@@ -232,24 +232,18 @@ def _variables(service: Any, path: Path) -> dict[str, str]:
     if not isinstance(service, dict):
         return {}
     found: dict[str, str] = {}
-    defaults = _env_file(path.parent / ".env") if (path.parent / ".env").is_file() else {}
+    file = path.parent / ".env"
+    defaults = environment_of(file) if file.is_file() else {}
     listed = service.get("env_file") or []
     for each in [listed] if isinstance(listed, (str, dict)) else listed:
         name = each.get("path") if isinstance(each, dict) else each
-        found |= _env_file(path.parent / str(name))
+        found |= environment_of(path.parent / str(name))
     given = service.get("environment") or {}
     pairs = given.items() if isinstance(given, dict) else (str(g).split("=", 1) for g in given)
     for name, *value in pairs:
         text = "" if not value or value[0] is None else str(value[0])
         found[str(name)] = _interpolated(text, defaults)
     return found
-
-
-def _env_file(path: Path) -> dict[str, str]:
-    try:
-        return read_environment(path.read_text("utf-8-sig"), str(path))
-    except (OSError, UnicodeDecodeError) as e:
-        raise BadInput(f"{path} cannot be read", why=getattr(e, "strerror", None)) from e
 
 
 def _interpolated(text: str, known: Mapping[str, str]) -> str:

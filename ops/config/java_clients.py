@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connectctl.ops.config import masking
+from connectctl.ops.config import jaas, masking
 
 _SAME = {
     "security.protocol",
@@ -26,15 +26,12 @@ _RENAMED = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
-_JAAS = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
-
-
+_LOGIN = {"username": "sasl.username", "password": "sasl.password"}
 _OAUTH = {
     "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret",
     "scope": "sasl.oauthbearer.scope",
 }
-_OPTION = re.compile(r"""\b(\w+)\s*=\s*["']?([^\s;"']+)""")
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CONNECTION = re.compile(r"sasl\..*|ssl\..*")
 _NOT_OF_CLIENTS = re.compile(
@@ -49,8 +46,8 @@ def from_java(overrides: Mapping[str, str]) -> dict[str, str]:
     """
     found = {name: value for name, value in overrides.items() if name in _SAME}
     found |= {_RENAMED[name]: value for name, value in overrides.items() if name in _RENAMED}
-    for name, quoted, single in _JAAS.findall(overrides.get("sasl.jaas.config", "")):
-        found[f"sasl.{name}"] = re.sub(r"\\(.)", r"\1", quoted) or single
+    login = jaas.options(overrides.get("sasl.jaas.config", ""))
+    found |= {ours: login[name] for name, ours in _LOGIN.items() if name in login}
     if (
         overrides.get("ssl.truststore.type", "").upper() == "PEM"
         and "ssl.truststore.location" in overrides
@@ -108,8 +105,8 @@ def _oidc(properties: Mapping[str, str]) -> dict[str, str]:
     """Return librdkafka's properties for a login with client credentials (OIDC), none for
     others.
     """
-    jaas = properties.get("sasl.jaas.config", "")
-    options = dict(_OPTION.findall(jaas)) if "OAuthBearerLoginModule" in jaas else {}
+    text = properties.get("sasl.jaas.config", "")
+    options = jaas.options(text) if "OAuthBearerLoginModule" in text else {}
     found = {ours: options[name] for name, ours in _OAUTH.items() if name in options}
     if not found or _ENDPOINT not in properties:
         return {}

@@ -1,4 +1,4 @@
-"""Placeholders ``${NAME}`` in files of the user: replaced by values that the user gives. Pure.
+"""Placeholders ``${NAME}`` in files of the user: replaced by values that the user gives.
 
 References to Kafka's config providers, ``${file:…:…}`` and ``${env:…}``, have a colon, and are never
 replaced: workers resolve them.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from connectctl.ops.core.errors import BadInput
 
@@ -61,6 +62,17 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
             )
         found[name] = value
     return found
+
+
+def environment_of(path: Path) -> dict[str, str]:
+    """Return the variables in the environment file ``path``. Raises ``BadInput``."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except OSError as e:
+        raise BadInput(f"{path} cannot be read", why=e.strerror) from e
+    except UnicodeDecodeError as e:
+        raise BadInput(f"{path} is not UTF-8") from e
+    return read_environment(text, str(path))
 
 
 def read_environment(text: str, file: str) -> dict[str, str]:

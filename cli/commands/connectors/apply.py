@@ -16,7 +16,6 @@ import typer
 from connectctl.cli import flow
 from connectctl.cli.commands.connectors.options import ConfigOptions
 from connectctl.cli.options import PENDING
-from connectctl.cli.output import terminal
 from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
 from connectctl.ops.clients.editor import edit as open_editor
@@ -29,24 +28,10 @@ from connectctl.ops.operations.connectors.config import operations
 from connectctl.ops.operations.connectors.config.directory import PruneRequest
 from connectctl.ops.operations.connectors.config.files import refuse_unusable, usable
 from connectctl.ops.operations.connectors.config.plan import ConfigPlan, Desired
-from connectctl.ops.operations.connectors.config.reading import Reading, read, reading_of
+from connectctl.ops.operations.connectors.config.reading import Reading, read
 from connectctl.ops.operations.connectors.config.values import difference, shown
 from connectctl.ops.operations.connectors.observe import exactly_one
 from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
-
-Files = tuple[Sequence[Path], Reading]
-"""Files and directories, and how they are read."""
-
-
-def files_of(
-    files: Sequence[Path],
-    env_files: Sequence[Path] | None,
-    assigned: Sequence[str] | None,
-    *,
-    recursive: bool = False,
-) -> Files:
-    """Return ``files`` with how they are read."""
-    return files, reading_of(env_files, assigned, terminal.note, recursive=recursive)
 
 
 def read_desired(files: Sequence[Path], reading: Reading) -> tuple[Desired, ...]:
@@ -56,7 +41,8 @@ def read_desired(files: Sequence[Path], reading: Reading) -> tuple[Desired, ...]
 
 def apply_files(
     session: Session,
-    files: Files,
+    files: Sequence[Path],
+    reading: Reading,
     exit_code: bool,
     options: ConfigOptions,
     *,
@@ -66,9 +52,9 @@ def apply_files(
     were applied from existing, and globs of others to delete. ``exit_code``: a dry run with changes
     exits with 3.
     """
-    pruned = PruneRequest.of(files[0], *prune, recursive=files[1].recursive)
+    pruned = PruneRequest.of(files, *prune, recursive=reading.recursive)
     request = operations.ApplyRequest(
-        connectors=read_desired(*files), prune=pruned, **options.of_request
+        connectors=read_desired(files, reading), prune=pruned, **options.of_request
     )
     planned = flow.perform(session, operations.ApplyConnectors(), request, options)
     drifted = isinstance(planned, ConfigPlan) and planned.drifted

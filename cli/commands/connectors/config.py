@@ -79,11 +79,13 @@ def create(
     connector that is created under the name of an older one resumes from the offsets of that one.
     Undo: connectctl runs undo RUN.
     """
-    from connectctl.cli.commands.connectors.apply import files_of, read_desired
+    from connectctl.cli.commands.connectors.apply import read_desired
     from connectctl.ops.operations.connectors.config import offsets as config_offsets
     from connectctl.ops.operations.connectors.config import operations
+    from connectctl.ops.operations.connectors.config.reading import reading_of
 
-    given = read_desired(*files_of(file, env_file, assigned, recursive=recursive))
+    reading = reading_of(env_file, assigned, terminal.note, recursive=recursive)
+    given = read_desired(file, reading)
     entries = config_offsets.check_initial(given, offsets)
     request = operations.CreateRequest(
         connectors=given, stopped=stopped, entries=entries, **options.of_request
@@ -134,10 +136,11 @@ def apply(
     which have their files' digests. Undo: connectctl runs undo RUN.
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.ops.operations.connectors.config.reading import reading_of
 
-    files = connectors_apply.files_of(file, env_file, assigned, recursive=recursive)
+    reading = reading_of(env_file, assigned, terminal.note, recursive=recursive)
     pruning = prune, prune_match or ()
-    connectors_apply.apply_files(ctx.obj, files, exit_code, options, prune=pruning)
+    connectors_apply.apply_files(ctx.obj, file, reading, exit_code, options, prune=pruning)
 
 
 @with_options
@@ -248,8 +251,10 @@ def diff(
       connectctl connectors diff orders -f orders.json --exit-code || echo differs
     """
     from connectctl.cli.commands.connectors import apply as connectors_apply
+    from connectctl.ops.operations.connectors.config.reading import reading_of
 
-    given = connectors_apply.read_desired(*connectors_apply.files_of([file], env_file, assigned))
+    reading = reading_of(env_file, assigned, terminal.note)
+    given = connectors_apply.read_desired([file], reading)
     wanted = next((each for each in given if each.name == connector), None)
     if wanted is None:
         names = ", ".join(each.name for each in given)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from connectctl.ops.config import jaas
 from connectctl.ops.connect.connector_class import has_reference
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.core.errors import BadInput
@@ -42,7 +43,6 @@ _GIVEN = re.compile(
     re.DOTALL,
 )
 _MODULE = re.compile(r"\s*([\w.$]+)")
-_OPTION = re.compile(r"""\b(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
 _BY_NAME = ("PlainLoginModule", "ScramLoginModule")
 _HOW = (
     "Give User:NAME, ROLE=User:NAME or CONNECTOR:ROLE=User:NAME; roles are worker, producer, "
@@ -156,8 +156,8 @@ def identity(properties: Mapping[str, str]) -> Identity | None:
             "it comes from a certificate, whose name the brokers' ssl.principal.mapping.rules "
             "translate",
         )
-    if jaas := properties.get("sasl.jaas.config"):
-        return _of_jaas(jaas)
+    if text := properties.get("sasl.jaas.config"):
+        return _of_jaas(text)
     if any(name.startswith(("sasl.oauthbearer.", "sasl.login.callback.")) for name in properties):
         return Identity(None, "it comes from a token")
     return None
@@ -178,9 +178,7 @@ def _of_jaas(text: str) -> Identity:
     if name not in _BY_NAME:
         source = f"the login module {name}" if name else "a sasl.jaas.config without a login module"
         return Identity(None, f"it comes from {source}, not from a name")
-    options = {
-        key: _unquoted(double, single, bare) for key, double, single, bare in _OPTION.findall(text)
-    }
+    options = jaas.options(text)
     if options.get("tokenauth", "").lower() == "true":
         return Identity(None, "it logs in with a delegation token, which is its owner's")
     user = options.get("username")
@@ -189,7 +187,3 @@ def _of_jaas(text: str) -> Identity:
     if has_reference(user):
         return Identity(None, "its username is a reference to a config provider")
     return Identity(f"User:{user}")
-
-
-def _unquoted(double: str, single: str, bare: str) -> str:
-    return re.sub(r"\\(.)", r"\1", double or single) or bare

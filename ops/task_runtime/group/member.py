@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.clients.librdkafka.group_positions import (
@@ -76,6 +77,7 @@ _PERMANENT = {
 _MISSING = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
 _PASSING = {"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT"} | _MISSING
 """Errors that librdkafka reports and retries itself."""
+_ERROR = methodcaller("error")
 _END = "_PARTITION_EOF"
 _NO_FAILURE = _PASSING | {_END}
 
@@ -230,7 +232,7 @@ class TaskMember:
         if self._fatal is not None:
             self._fail(self._fatal, "read records")
         # librdkafka reports a fatal error once, in the poll that also reports the lost partitions.
-        for error in filter(None, (message.error() for message in found)):
+        for error in filter(None, map(_ERROR, found)):
             if error.name() not in _NO_FAILURE or error.fatal():
                 self._fail(error, "read records")
         self._usable = True

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 TELL_AFTER = 1.0
-"""Seconds of waiting before the transaction with the pending offsets is looked up."""
+"""Seconds of waiting before the transactions with the pending offsets are looked up first."""
 LOOK = 3.0
-"""Seconds between two checks during the wait: for a newer generation of tasks, and for the
-transactions with the pending offsets.
+"""Seconds between two checks for a newer generation of tasks during the wait."""
+LOOKED_UP_AFTER = 2
+"""The transactions are looked up again after this multiple of the wait so far: they may be others
+by then, and every coordinator lists its transactions for it.
 """
 Waiting = Callable[..., None]
 """A function that receives the reason of a wait as text, and whether the wait has no limit."""
@@ -64,7 +66,8 @@ class StableOffsets:
         if not partitions:
             return {}
         coordinator = self._coordinator()
-        began, pause, owners, next_check = time.monotonic(), FIRST_PAUSE, "", TELL_AFTER
+        began, pause, owners = time.monotonic(), FIRST_PAUSE, ""
+        next_check, next_look = LOOK, TELL_AFTER
         remaining, known = frozenset(partitions), dict[TopicPartition, GroupOffset]()
         while True:
             found, remaining = coordinator.stable_offsets(remaining)
@@ -76,6 +79,8 @@ class StableOffsets:
                 next_check = waited + LOOK
                 if why := self.stale_because():
                     raise UnknownOutcome(why)
+            if waited > next_look:
+                next_look = LOOKED_UP_AFTER * waited
                 owners = holders_of_offsets(self.kafka, self.group, self.candidates)
             text = (
                 f"offsets of {self.group} on {_some(remaining)} are pending (KIP-447), and wait for "

@@ -11,7 +11,7 @@ from typing import Any
 from connectctl.ops.config.connector_file import Contents, Given, read_contents
 from connectctl.ops.config.documents import FORMS
 from connectctl.ops.config.foreign_file import refuse_directory
-from connectctl.ops.config.placeholders import assignments, read_environment
+from connectctl.ops.config.placeholders import assignments, environment_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import some_of
 
@@ -51,12 +51,7 @@ def reading_of(
         return Reading(recursive, None, tell)
     values: dict[str, str] = {}
     for file in env_files or ():
-        try:
-            values |= read_environment(file.read_text("utf-8-sig"), str(file))
-        except OSError as e:
-            raise BadInput(f"{file} cannot be read", why=e.strerror) from e
-        except UnicodeDecodeError as e:
-            raise BadInput(f"{file} is not UTF-8") from e
+        values |= environment_of(file)
     return Reading(recursive, values | assignments(assigned or ()), tell)
 
 

@@ -85,6 +85,10 @@ class MapTask(ExpressionTask):
                 "value.converter.schemas.enable=false",
             )
 
+    def start(self, configs: Mapping[str, str]) -> None:
+        super().start(configs)
+        self._encodings = {n: text_encoding(configs, f"{n}.converter") for n in (KEY, VALUE)}
+
     def make(self, record: Record, results: Mapping[str, Any]) -> Record | None:
         """Its headers and timestamp stay, and what has no expression."""
         key = self._bytes(KEY, record, results[KEY]) if KEY in results else record.key
@@ -105,7 +109,7 @@ class MapTask(ExpressionTask):
         if result is None:
             return None
         text = result if isinstance(result, str) else connect_json(_finite(name, record, result))
-        encoding = text_encoding(self.configs, f"{name}.converter")
+        encoding = self._encodings[name]
         try:
             return encoding.encode(text)[0]
         except UnicodeEncodeError as e:

@@ -73,6 +73,22 @@ def test_they_are_waited_for_as_long_as_they_last_and_by_the_transaction_that_ho
     assert heard[-1] == (TEXT, True)
 
 
+def test_the_transactions_that_hold_them_are_looked_up_again_and_more_and_more_seldom(
+    waited: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stable, clock, heard = waited(900.0)
+    looks: list[float] = []
+
+    def holders(*_: object) -> str:
+        looks.append(clock.now)
+        return f"the transaction of app-{len(looks)}"
+
+    monkeypatch.setattr(stable_offsets, "holders_of_offsets", holders)
+    stable([PLACE])
+    assert 5 < len(looks) < 12
+    assert heard[-1][0].endswith(f"wait for the transaction of app-{len(looks)}")
+
+
 def test_where_somebody_has_said_for_how_long_it_ends_with_the_transaction_and_is_not_tried_again(
     waited: Any,
 ) -> None:
