@@ -72,6 +72,8 @@ def environment_of(path: Path) -> dict[str, str]:
         raise BadInput(f"{path} cannot be read", why=e.strerror) from e
     except UnicodeDecodeError as e:
         raise BadInput(f"{path} is not UTF-8") from e
+    except ValueError as e:  # a null in its name
+        raise BadInput(f"{path} cannot be read", why=str(e)) from e
     return read_environment(text, str(path))
 
 

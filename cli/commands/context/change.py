@@ -13,6 +13,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.session import SANDBOX, Session, sandbox_file
 from connectctl.ops.config import context_edit, context_source, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
+from connectctl.ops.config.worker_source import Source
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def add(
     if name in _parsed(path, text).names:
         hint = f"Give another name, or remove it first: connectctl context remove {name}"
         raise BadInput(f"Context {name} already exists in {path}", next_step=hint, code="exists")
-    known = context_source.read_source(source, name) if source else context_source.Source()
+    known = context_source.read_source(source, name) if source else Source()
     entry = _entry(session, settings, known.entry)
     if not entry.get("bootstrap_servers") and not entry.get("rest"):
         raise BadInput(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from connectctl.ops.config import yaml_text
+from connectctl.ops.config.json_shape import Malformed, an_object, anything, array, mapping
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import BadInput
@@ -20,6 +21,11 @@ DATA = "offsets.json"
 CONNECTOR = "connectctl/connector"
 """The annotation with the connector's name, which a ConfigMap's own name may not hold."""
 _BEGINNINGS = (b"apiVersion:", b"kind:", b"---", b"data:", b"{\n", b"{\r\n")
+_OBJECT = mapping(anything)
+_SHAPE = an_object(
+    {},
+    {"metadata": an_object({}, {"ownerReferences": array(_OBJECT), "annotations": _OBJECT})},
+)
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -90,6 +96,10 @@ def as_lines(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
     if not is_config_map(data):
         yield whole
         return
+    try:
+        _SHAPE(data)
+    except Malformed as e:
+        raise BadInput(f"{source} is no ConfigMap", why=str(e)) from e
     connector = _owner(data)
     if connector is None:
         raise BadInput(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from connectctl.ops.config import context_edit, context_file
-from connectctl.ops.config.context_source import Source, read_source
+from connectctl.ops.config.context_source import read_source
+from connectctl.ops.config.worker_source import Source
 from connectctl.ops.core.errors import BadInput
+from fakes.anyjson import mutated
+from hypothesis import given
+from hypothesis import strategies as st
 
 PASSWORD = 'hun"ter2'
 LOGIN = (
@@ -264,6 +271,7 @@ def test_a_kafka_connect_is_a_context_whose_secrets_kubectl_prints(
         ("services: {a: {image: b}}", "compose.yaml", "has no service of a worker"),
         ("a: b", "x.yaml", "neither a compose file nor a KafkaConnect"),
         ("a: [", "x.yaml", "is not YAML"),
+        ('services: {a: {env_file: "\\0"}}', "c.yaml", "cannot be read: embedded null byte"),
         ("words\n", "x.env", "is no configuration of a worker"),
         ("bootstrap.servers=\\u00", "w.properties", "cannot be read"),
     ],
@@ -273,3 +281,36 @@ def test_a_file_that_is_no_worker_says_why(tmp_path: Path, text: str, name: str,
     with pytest.raises(BadInput) as e:
         source(tmp_path, text, name)
     assert said in str(e.value)
+
+
+def test_a_member_of_the_wrong_kind_is_named(tmp_path: Path) -> None:
+    (tmp_path / "connect.env").write_text("")
+    for text, name, why in (
+        (STRIMZI, "k.yaml:my-connect", "spec.authentication is a text, and not an object"),
+        ("services: {a: {ports: 1}}", "c.yaml", "services.a.ports is a whole number"),
+    ):
+        (tmp_path / name.partition(":")[0]).write_text(text)
+        with pytest.raises(BadInput) as e:
+            read_source(str(tmp_path / name), "prod")
+        assert why in str(e.value)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("any")
+    (place / "connect.env").write_text("")
+    return place
+
+
+LOGIN_OF_STRIMZI = "{type: plain, username: u, passwordSecret: {secretName: s, password: p}}"
+VALID = [
+    yaml.safe_load(COMPOSE),
+    next(yaml.safe_load_all(STRIMZI.replace("AUTHENTICATION", LOGIN_OF_STRIMZI))),
+]
+
+
+@given(st.sampled_from(VALID).flatmap(mutated))
+def test_whatever_a_file_holds_is_a_context_or_one_error(directory: Path, data: Any) -> None:
+    (directory / "any.yaml").write_text(json.dumps(data))
+    with suppress(BadInput):
+        read_source(str(directory / "any.yaml"), "prod")

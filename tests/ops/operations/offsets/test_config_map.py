@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 import yaml
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.operations.offsets.config_map import check_names, config_map
+from connectctl.ops.operations.offsets.config_map import as_lines, check_names, config_map
 from connectctl.ops.operations.offsets.foreign_dump import foreign_form
 from connectctl.ops.operations.offsets.input_file import read_entries
 from connectctl.ops.operations.offsets.topic_dump import read_file
+from fakes.anyjson import mutated
+from hypothesis import given
 
 LISTED = """apiVersion: v1
 kind: ConfigMap
@@ -155,3 +158,9 @@ def test_records_given_as_offsets_are_told_how_to_become_some(tmp_path: Path) ->
 def test_values_without_keys_are_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"without print\.key=true"):
         read_file(file(tmp_path, '{"lsn":1}\n'))
+
+
+@given(mutated(yaml.safe_load(LISTED)))
+def test_whatever_a_config_map_holds_is_offsets_or_one_error(data: Any) -> None:
+    with suppress(BadInput):
+        list(as_lines(iter([b"---\n" + json.dumps(data).encode()]), "any.yaml"))
