@@ -54,9 +54,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: (
-            value if isinstance(value, Markup) else cut(on_one_line(str(value)), LONGEST)
-        ),
+        finalize=lambda value: value if isinstance(value, Markup) else _shown(str(value)),
     )
     found.filters |= {
         "count": "{:,}".format,
@@ -71,6 +69,11 @@ def environment() -> Environment:
         "style_hash": b64encode(sha256(style.encode()).digest()).decode(),
     }
     return found
+
+
+def _shown(text: str) -> str:
+    """Return ``text`` as a page shows it, in quotes if nothing would be seen of it."""
+    return repr(text[:LONGEST]) if text.isspace() else cut(on_one_line(text), LONGEST)
 
 
 def json_text(value: Any) -> str:
