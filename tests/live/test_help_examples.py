@@ -187,14 +187,17 @@ def as_plan(words: list[str]) -> list[str]:
     return [*(word for word in words if word not in ("--yes", "-y")), "--dry-run"]
 
 
+def _replaced(line: str, values: dict[str, str]) -> str:
+    """Return a line with its values, each replaced once: the id of a run may hold another value."""
+    longest_first = sorted(values, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda m: values[m.group()], line)
+
+
 def run(line: str, values: dict[str, str], path: tuple[str, ...]) -> Iterator[str]:
     """Run a line; yield what is wrong with it."""
-    for name in (" ".join(path), path[0] if path else ""):
-        line = line.replace(
-            "20260101-120000-ab12", values.get(f"{name} RUN", "20260101-120000-ab12")
-        )
-    for there, here in (OF_COMMAND.get(path[:2], {}) | values).items():
-        line = line.replace(there, here)
+    of_run = values.get(f"{' '.join(path)} RUN") or values.get(f"{path[0] if path else ''} RUN")
+    own = OF_COMMAND.get(path[:2], {}) | ({"20260101-120000-ab12": of_run} if of_run else {})
+    line = _replaced(line, own | values)
     text = ""
     for part in parts_of(line):
         words = part.words
