@@ -128,13 +128,17 @@ sys.argv = ["connectctl", *sys.argv[1:]]
 main.app = lambda: sys.exit(main._run(work, sys.argv[1:]))
 main.main()
 """
+ASLEEP = "[time.sleep(0.05) for _ in range(72_000)]"
+"""Waits in Python: many short sleeps, as a signal that comes between Python's look for signals and
+a call that waits is heard only when the call is over.
+"""
 BLOCKED = "import ctypes; [ctypes.CDLL(None).sleep(3600) for _ in range(99)]"
 """Waits in C, where Python hears no signal and other threads run, as calls of librdkafka do."""
 
 
 @contextmanager
 def script(
-    tmp_path: Path, scope: str, *, wait: str = "time.sleep(3600)", last: str = "pass"
+    tmp_path: Path, scope: str, *, wait: str = ASLEEP, last: str = "pass"
 ) -> Iterator[subprocess.Popen[str]]:
     path = tmp_path / "work.py"
     path.write_text(LONG.format(scope=scope, wait=wait, last=last))
@@ -144,7 +148,7 @@ def script(
         yield process
 
 
-@pytest.mark.parametrize("wait", ["time.sleep(3600)", BLOCKED])
+@pytest.mark.parametrize("wait", [ASLEEP, BLOCKED], ids=["in Python", "in C"])
 def test_what_was_begun_is_named_with_the_command_that_takes_it_up(
     tmp_path: Path, wait: str
 ) -> None:
