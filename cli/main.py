@@ -262,11 +262,14 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
     return 2
 
 
-def _path(args: Sequence[str]) -> str:
-    """Return the command that was typed, without the options between its words."""
+def _path(args: Sequence[str], root: Any = None) -> str:
+    """Return the command that was typed, without the options between its words.
+
+    ``root``: the tree of commands, if there is one; to build it takes as long as all other parsing.
+    """
     words = ["connectctl"]
     known: Any = COMMANDS
-    root: Any = typer.main.get_command(app)
+    root = root or typer.main.get_command(app)
     for arg in globals_first(args, root.params):
         if arg in known:
             words.append(arg)
@@ -457,7 +460,7 @@ def root(
     from connectctl.cli.output import printed_commands, terminal
     from connectctl.cli.output.waiting import waiting
 
-    ctx.with_resource(waiting(_path(arguments)))
+    ctx.with_resource(waiting(_path(arguments, ctx.command)))
     terminal.without_headers = no_headers
     printed_commands.name_cluster(
         {
