@@ -229,11 +229,30 @@ class RightsWorld:
         return str(path)
 
     def state(self, name: str, target: str) -> None:
-        """Give a connector its target state, and wait until workers have reached it."""
+        """Give a connector its target state, and wait until workers have reached it.
+
+        What is paused while it is stopped has no task until it is resumed.
+        """
+        now = self.rest.state(name)[0]
+        if target == "PAUSED" and now == "STOPPED":
+            self.state(name, "RUNNING")
         verb = {"RUNNING": "resume", "STOPPED": "stop", "PAUSED": "pause"}[target]
-        self.rest.call("PUT", f"/connectors/{name}/{verb}")
-        tasks = 0 if target == "STOPPED" else 1
-        eventually(lambda: self.rest.state(name) == [target] * (1 + tasks))
+        answer = self.rest.call("PUT", f"/connectors/{name}/{verb}")
+        assert answer.is_success, answer.text
+        self.reached(name, [target] * (1 if target == "STOPPED" else 2))
+
+    def reached(self, name: str, wanted: Sequence[str]) -> None:
+        """Wait for the states of a connector and its tasks."""
+        seen: list[str] = []
+
+        def is_reached() -> bool:
+            seen[:] = self.rest.state(name)
+            return seen == wanted
+
+        try:
+            eventually(is_reached)
+        except AssertionError as late:
+            raise AssertionError(f"{name} is {seen} and not {wanted}: {late}") from late
 
     def rights_of(self, need: Need) -> Iterator[Right]:
         """The rights on this cluster's own names that a row of the table means; none where it has
