@@ -32,6 +32,8 @@ from connectctl.ops.checks.history import observe as history_observe
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
+from connectctl.ops.checks.rebalances import observe as rebalance_observe
+from connectctl.ops.checks.rebalances import rules as rebalance_rules
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
@@ -68,7 +70,7 @@ class CheckRun:
     without ACL checks.
 
     ``release`` is the planned one of Kafka, None for the workers' own. ``areas`` are ``AREAS`` of
-    preflight or ``DOCTOR_AREAS``.
+    preflight or ``DOCTOR_AREAS``; ``left_out`` are ids that are not reported.
     """
 
     context: CheckContext
@@ -77,6 +79,7 @@ class CheckRun:
     release: Release | None = None
     now: float = field(default_factory=time.time)
     areas: Mapping[str, Area] = field(default_factory=lambda: AREAS)
+    left_out: frozenset[str] = frozenset()
 
     def findings(self) -> list[Finding]:
         """Return all findings in the order of the areas, each once."""
@@ -92,7 +95,7 @@ class CheckRun:
                     reports.append(unseen_by(name, e))
         reports += self.context.unseen
         found = [finding_of(report) if isinstance(report, Unseen) else report for report in reports]
-        return list(dict.fromkeys(found))
+        return [each for each in dict.fromkeys(found) if each.id not in self.left_out]
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """Return the input of the ACL checks, which the output of missing ACLs needs as well."""
@@ -191,6 +194,14 @@ AREAS: dict[str, Area] = {
 }
 """The areas of ``preflight``, by the name that the finding about a failed observation has."""
 
+ADVICE = frozenset(
+    (
+        *("WORKER002", "WORKER003", "WORKER005", "WORKER006", "FENCE001", "FENCE011", "FENCE013"),
+        *("TOPIC006", "TOPIC009", "TOPIC010", "TOPIC011", "TOPIC012", "TOPIC013", "TXN008"),
+    )
+)
+"""Findings of preflight that are advice about settings: nothing is wrong now."""
+
 DOCTOR_AREAS: dict[str, Area] = {
     **{
         name: AREAS[name]
@@ -202,6 +213,9 @@ DOCTOR_AREAS: dict[str, Area] = {
             "transactions",
         )
     },
+    "the rebalances": _area(
+        lambda run: rebalance_observe.observe(run.context, run.now), rebalance_rules
+    ),
     "connectors and tasks": _area(
         lambda run: failure_observe.observe(run.context, run.now), failure_rules
     ),
@@ -235,7 +249,7 @@ def doctor_run(clients: Clients, connectors: Sequence[str]) -> CheckRun:
     context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
     context.history = history_observe.observe(context)
     context.unseen += context.history.unseen
-    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS)
+    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 
 def edges_of(clients: Clients, group: ConnectGroup) -> Edges:

@@ -16,7 +16,7 @@ from connectctl.ops.checks.history.records import (
 )
 from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.core.unseen import Unseen, answer_of
-from connectctl.ops.kafka.records import TopicImage
+from connectctl.ops.kafka.records import KeyTimes, TopicImage
 
 MOST = 32
 """The number of times that are kept for each key of an offsets topic."""
@@ -56,7 +56,7 @@ def _offset_times(
     the same Kafka cluster.
     """
     own = {connector.config.get(TOPIC) for connector in context.sources}
-    found = []
+    found: list[KeyTimes] = []
     for topic in sorted({context.internal.get("offsets"), *own} - {None}, key=str):
         read = partial(context.edges.kafka.key_times, [str(topic)], patience=PATIENCE, most=MOST)
         answer = answer_of(read, unseen, f"the offsets topic {topic}") or {}
