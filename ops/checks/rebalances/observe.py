@@ -1,0 +1,85 @@
+"""Observes the generations of the group in the last minutes: in the records of its coordinator, or
+where these may not be read in the statuses that workers wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.history.records import ConfigRecord, History
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
+from connectctl.ops.connect.group_rounds import GroupRound, rounds_in
+from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.operations.cluster.observe import ClusterView
+
+WINDOW = 600.0
+"""Seconds of the past in which rebalances are counted."""
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """The generations that were recorded in the last ``WINDOW`` seconds, oldest first. ``now`` is
+    in seconds since the epoch.
+
+    ``generations`` are ``(time, generation)`` by the coordinator's records, or by statuses, oldest
+    first; a rebalance is between two of them.
+    ``changes`` are records of the config topic in that time that make workers rebalance;
+    ``configs`` are all its records about connectors.
+    """
+
+    group: str
+    workers: int
+    now: float
+    rounds: tuple[GroupRound, ...] = ()
+    generations: tuple[tuple[float, int], ...] = ()
+    changes: int = 0
+    configs: tuple[ConfigRecord, ...] = ()
+    hung: tuple[str, ...] = ()
+    """The workers whose REST servers answer, but not when asked for connectors."""
+    unseen: tuple[Unseen, ...] = ()
+
+
+def observe(context: CheckContext, now: float) -> GroupFacts:
+    """Observe the generations of the group; ``now`` in seconds since the epoch."""
+    unseen: list[Unseen] = []
+    group = context.group
+    what = f"the rebalances of {group.id} in __consumer_offsets"
+    read = partial(context.edges.kafka.group_log, group.id, int((now - WINDOW) * 1000))
+    records = answer_of(read, unseen, what) or ()
+    rounds = rounds_in(records)
+    if not rounds and any(record.value for record in records):
+        unseen.append(Unseen(what, "its records have an unknown format"))
+    by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
+    changes = sum(
+        record.at is not None and record.at >= now - WINDOW and record.kind in (CONNECTOR, COMMIT)
+        for record in context.history.configs
+    )
+    return GroupFacts(
+        group.id,
+        len(group.members),
+        now,
+        rounds,
+        tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
+        changes,
+        context.history.configs,
+        _hung(context.view) if group.settled else (),
+        tuple(unseen),
+    )
+
+
+def _hung(view: ClusterView) -> tuple[str, ...]:
+    """Return the workers that gave their version, and then no list of connectors in time."""
+    answering = [worker for worker in view.workers if worker.problem is None and worker.version]
+    if view.connectors_from == "workers":
+        answering = [worker for worker in answering if view.lists and worker.url not in view.lists]
+    return tuple(worker.address for worker in answering)
+
+
+def _generations(history: History, start: float) -> Iterator[tuple[float, int]]:
+    for statuses in history.statuses.values():
+        for status in statuses:
+            if status.at is not None and status.generation is not None and status.at >= start:
+                yield status.at, status.generation
