@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.sandbox.jars.versions import LATEST, TRIED, parse_version
+from connectctl.ops.sandbox.jars.versions import LATEST, NEWEST, TRIED, parse_version
 
 
 @pytest.mark.parametrize("text", TRIED)
@@ -13,7 +13,8 @@ def test_versions_that_were_tried_are_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [("3.9", "3.9.2"), ("4.3", "4.3.1"), ("3.2", "3.2.3"), ("3.7.0", "3.7.0")]
+    ("text", "version"),
+    [("3.9", "3.9.2"), ("4.3", "4.3.1"), ("4.4", "4.4.0"), ("3.2", "3.2.3"), ("3.7.0", "3.7.0")],
 )
 def test_a_line_stands_for_its_tried_release(text: str, version: str) -> None:
     assert str(parse_version(text)) == version
@@ -38,6 +39,7 @@ def test_other_words_are_refused_with_what_would_do(text: str) -> None:
         ("3.9.2", True, True, False, False, LATEST),
         ("4.0.2", True, True, True, True, "4.0.2"),
         (LATEST, True, True, True, True, LATEST),
+        (NEWEST, True, True, True, True, NEWEST),
     ],
 )
 def test_what_differs_between_versions(
