@@ -267,6 +267,8 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
         "groupId": sandbox.group_id,
         "topics": sandbox.topics,
         "rest": list(sandbox.rest_urls),
+        "missingPlugins": list(sandbox.missing_plugins),
+        "olderPlugins": sandbox.older_plugins,
     }
 
 
@@ -283,6 +285,12 @@ def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
         terminal.say(f"  worker   {url}")
     for plugin in sandbox.missing_plugins:
         terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
+    for release in sorted(set(sandbox.older_plugins.values())):
+        plugins = [name for name, taken in sandbox.older_plugins.items() if taken == release]
+        terminal.note(
+            f"  older    {', '.join(sorted(plugins))}: {release}, because the Maven repository "
+            f"does not have {spec.kafka_version}"
+        )
     context = f"{SANDBOX}{spec.name}"
     if spec.workers:
         named = "" if used else f"--context {context} "

@@ -19,6 +19,15 @@ _SHORTENED = re.compile(
     r"No such class (?P<name>[^\s;]+)(?:; did you mean (?P<similar>[^\s?]+)\?|\.?\s*$)"
 )
 _OTHER = re.compile(r"Class (?P<name>\S+) could not be found\.?")
+_UNLINKED = re.compile(
+    r"(?P<prefix>(?:[\w.$]+(?:Exception|Error): )*)(?P<path>(?:[\w$]+/){2,}[\w$]+)\s*"
+)
+_NEEDS = "the plugin needs the class "
+_MOVED = "org.apache.kafka.common.utils."
+"""The package that Kafka 4.4 moved classes from (KAFKA-20297): to ``utils.internals``."""
+FITTING = (
+    "Install a release of the plugin for the workers' release of Kafka: connectctl plugins list"
+)
 _PLUGIN = re.compile(r"name='([^']+)'")
 
 
@@ -46,8 +55,21 @@ def missing_class(text: str) -> MissingClass | None:
     return MissingClass(other["name"]) if other else None
 
 
+def needs_class(text: str) -> bool:
+    """Return whether a worker's error, ``shortened`` or not, is that a plugin calls a class that
+    the worker does not have.
+    """
+    return _NEEDS in text or _UNLINKED.fullmatch(text) is not None
+
+
 def shortened(text: str) -> str:
-    """Return ``text`` with one sentence in place of a worker's list of plugins."""
+    """Return ``text`` with one sentence in place of a worker's list of plugins, or of nothing but
+    the name of a class that a plugin calls (``NoClassDefFoundError``).
+    """
+    if unlinked := _UNLINKED.fullmatch(text):
+        name = unlinked["path"].replace("/", ".")
+        why = ", which Kafka 4.4 moved" if name.startswith(_MOVED) else ""
+        return f"{unlinked['prefix']}{_NEEDS}{name}{why}; the worker does not have it"
     return _CONNECTOR.sub(lambda found: str(missing_class(found.group())), text)
 
 

@@ -15,7 +15,13 @@ from enum import StrEnum
 
 from connectctl.ops.config.strimzi import Doubled
 from connectctl.ops.connect.goal import Goal
-from connectctl.ops.connect.missing_class import INSTALL, missing_class, shortened
+from connectctl.ops.connect.missing_class import (
+    FITTING,
+    INSTALL,
+    missing_class,
+    needs_class,
+    shortened,
+)
 from connectctl.ops.connect.worker import NOT_ENABLED
 from connectctl.ops.connector_config import (
     exactly_once_rules,
@@ -169,6 +175,8 @@ def _of_worker_error(error: _WorkerError, subject: Subject) -> Finding:
         rule = framework_rules.no_class if about == CLASS else WORKER_ERROR
         message = f"{where}{missing}{'' if missing.similar else '.'}{reporters}"
         return rule.found(subject.name, message, f"Correct {about}, or {INSTALL}.")
+    if needs_class(text):
+        return WORKER_ERROR.found(subject.name, f"{shortened(text)}{reporters}", f"{FITTING}.")
     named = error.property if error.property and error.property not in text else ""
     step = (
         f"Correct {error.property}."

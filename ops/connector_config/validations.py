@@ -21,7 +21,7 @@ from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.health import reason_of
 from connectctl.ops.connect.internal_topics import address
-from connectctl.ops.connect.missing_class import missing_class
+from connectctl.ops.connect.missing_class import missing_class, needs_class
 from connectctl.ops.connect.offset_store import TOPIC as OFFSETS_TOPIC
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.connector_config.exactly_once_rules import (
@@ -232,7 +232,7 @@ def _is_about_config(calls: ConnectCalls, url: str, error: ConnectctlError) -> b
     if error.code != "worker-error":
         return error.code == "rejected"
     text = error.why or ""
-    if _ABOUT_CONFIG.match(text) or missing_class(text) is not None:
+    if _ABOUT_CONFIG.match(text) or missing_class(text) is not None or needs_class(text):
         return True
     return bool(_PREFIX.match(text)) and _answers(calls, url)
 

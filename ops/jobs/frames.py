@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from connectctl.ops.clients.spark.arrow_map import map_in_arrow
 from connectctl.ops.clients.spark.executors import spare_archives
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def of_shares(
             yield from _to_arrow(rows(shares[number]), schema, batch)
         spare_archives()
 
-    return spark.range(0, len(shares), 1, max(1, len(shares))).mapInArrow(work, schema)
+    return map_in_arrow(spark.range(0, len(shares), 1, max(1, len(shares))), work, schema)
 
 
 def by_rows(
@@ -76,7 +77,7 @@ def by_rows(
         yield from _to_arrow(work(_rows(batches)), schema, batch)
         spare_archives()
 
-    return frame.mapInArrow(worked, schema)
+    return map_in_arrow(frame, worked, schema)
 
 
 def _rows(batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:

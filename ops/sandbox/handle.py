@@ -9,7 +9,7 @@ from typing import Any
 from connectctl.ops.sandbox import properties
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current
-from connectctl.ops.sandbox.jars.cache import cached
+from connectctl.ops.sandbox.jars.cache import Jars, cached
 from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.record import SandboxRecord
 from connectctl.ops.sandbox.spec import SandboxSpec
@@ -75,5 +75,15 @@ class Sandbox:
     @property
     def missing_plugins(self) -> tuple[str, ...]:
         """Connector plugins that the Maven repository does not have in this version."""
+        return self._plugins.missing
+
+    @property
+    def older_plugins(self) -> dict[str, str]:
+        """The release of the plugins that the Maven repository has in an older version only."""
+        return self._plugins.older
+
+    @property
+    def _plugins(self) -> Jars:
+        """Return the jars of the workers; without workers none are missing."""
         jars = cached(self.spec.version) if self.spec.workers else None
-        return jars.missing if jars else ()
+        return jars or Jars(self.layout.root)

@@ -130,6 +130,7 @@ def _sandbox_up(at: Clusters) -> Result:
             topics={},
             rest_urls=("http://127.0.0.1:8083",),
             missing_plugins=(),
+            older_plugins={},
         )
 
     with pytest.MonkeyPatch.context() as patch:

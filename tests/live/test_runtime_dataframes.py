@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark.arrow_map import map_in_arrow
 from connectctl.ops.clients.spark.session import open_session
 from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
@@ -499,7 +500,7 @@ def test_what_pyspark_shows_of_rows_that_break_off_is_an_ordinary_end(
 
     frame = session.range(0, 60_000, 1, 1).selectExpr(f"{of} id")
     with nullcontext() if whole else pytest.raises(Exception, match="gone"):
-        frame.mapInArrow(look, "a int").collect()
+        map_in_arrow(frame, look, "a int").collect()
     rows = int(eventually(lambda: found.is_file() and found.read_text()))
     assert rows == 60_000 if whole else 0 < rows < 55_000
 
@@ -670,7 +671,7 @@ class TriedAgain:
             yield from (each for each in (first, *batches) if each is not None)
 
         shuffled = self._shared(df, writing, tasks)
-        return shuffled.mapInArrow(held, shuffled.schema)
+        return map_in_arrow(shuffled, held, shuffled.schema)
 
     def lose(self) -> None:
         """Once the first two have their rows."""

@@ -5,7 +5,8 @@
     $XDG_CACHE_HOME/connectctl/jars/<version>/<digest of the requested jars>/
         broker/                 class path of the broker (from 4.0 on)
         connect/                class path of a worker; Kafka's test connectors are among them, because plugin isolation
-                                leaves their packages to the class path
+                                leaves their packages to the class path; so are classes that plugins of an older
+                                release call
         plugins/<plugin>/       one directory for each connector plugin: the worker's plugin.path
         manifest.json           written last
 
@@ -21,7 +22,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectctl.ops.clients.java import Java
@@ -29,12 +30,21 @@ from connectctl.ops.config import paths
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.ivy import Dependency
-from connectctl.ops.sandbox.jars.versions import LOG4J2, SLF4J_RELOAD4J, TRIED, KafkaVersion
+from connectctl.ops.sandbox.jars.older_classes import write_removed_classes
+from connectctl.ops.sandbox.jars.older_releases import Fetched, fetch
+from connectctl.ops.sandbox.jars.versions import (
+    LOG4J2,
+    SLF4J_RELOAD4J,
+    TRIED,
+    KafkaVersion,
+    parse_version,
+)
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.progress import OnProgress, SandboxProgress
 
 KAFKA = "org.apache.kafka"
 BROKER, CONNECT, PLUGINS = "broker", "connect", "plugins"
+_OLDER, _CLIENTS = "older", "kafka-clients"
 MANIFEST = "manifest.json"
 _PATIENCE = 900.0
 """Seconds to wait for another download: the slowest measured took 90 s."""
@@ -42,10 +52,15 @@ _PATIENCE = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """The jars of one version. ``missing`` are plugins that the repository did not have."""
+    """The jars of one version.
+
+    ``missing`` are plugins that the repository does not have; ``older`` has the release of those
+    that it has of an older release only.
+    """
 
     root: Path
     missing: tuple[str, ...] = ()
+    older: dict[str, str] = field(default_factory=dict)
 
     @property
     def plugins(self) -> Path:
@@ -121,15 +136,16 @@ def cached(version: KafkaVersion) -> Jars | None:
     return finished(_root(version))
 
 
-def write_manifest(root: Path, missing: tuple[str, ...]) -> None:
-    """List the jars in ``root`` by their sizes in bytes and their digests, and what is
-    ``missing``.
+def write_manifest(root: Path, fetched: Fetched) -> None:
+    """List the jars in ``root`` by their sizes in bytes and their digests, and what the repository
+    lacks.
     """
     jars = {str(jar.relative_to(root)): jar for jar in sorted(root.rglob("*.jar"))}
     files = {name: jar.stat().st_size for name, jar in jars.items()}
     digests = {name: _digest(jar) for name, jar in jars.items()}
     draft = root / f".{MANIFEST}"
-    draft.write_text(json.dumps({"files": files, "digests": digests, "missing": missing}, indent=1))
+    lacks = {"missing": fetched.missing, "older": fetched.older}
+    draft.write_text(json.dumps({"files": files, "digests": digests, **lacks}, indent=1))
     draft.replace(root / MANIFEST)
 
 
@@ -139,7 +155,7 @@ def finished(root: Path) -> Jars | None:
     """
     try:
         data = json.loads((root / MANIFEST).read_text())
-        files, missing = data["files"], tuple(data["missing"])
+        files, missing, older = data["files"], tuple(data["missing"]), dict(data.get("older", {}))
         fits = bool(files) and all(
             (root / name).stat().st_size == size for name, size in files.items()
         )
@@ -152,7 +168,7 @@ def finished(root: Path) -> Jars | None:
             fits = found == digests
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return Jars(root, missing) if fits else None
+    return Jars(root, missing, older) if fits else None
 
 
 def _digest(jar: Path) -> str:
@@ -179,39 +195,53 @@ def _download(
     # without.
     expected = 2 * (98 if version.broker == version else 62)
     counter = _Counter(f"Downloading Kafka {version} (only once)", expected, on_progress)
-    required, missing = dependencies(version), tuple[str, ...]()
-    while True:
-        try:
-            ivy.retrieve(
-                required,
-                draft,
-                cache=paths.cache_directory() / "ivy",
-                java=java,
-                java_options=java_options,
-                keep_open=(lock,),
-                on_line=counter.read,
-            )
-            break
-        except ivy.NotInRepository as error:
-            absent = set(error.modules)
-            if missing or not absent <= {dependency.name for dependency in optional(version)}:
-                raise BadInput(
-                    f"Kafka {version} is not available",
-                    why=error.what,
-                    next_step=f"Use another --kafka-version; tested versions: {', '.join(TRIED)}.",
-                    code="unknown-kafka-version",
-                ) from error
-            missing = tuple(sorted(absent))
-            required = [dependency for dependency in required if dependency.name not in absent]
+
+    def retrieve(wanted: Sequence[Dependency]) -> None:
+        ivy.retrieve(
+            wanted,
+            draft,
+            cache=paths.cache_directory() / "ivy",
+            java=java,
+            java_options=java_options,
+            keep_open=(lock,),
+            on_line=counter.read,
+        )
+
+    releases = [release for release in TRIED[::-1] if _may_replace(parse_version(release), version)]
+    try:
+        fetched = fetch(dependencies(version), optional(version), releases, retrieve)
+        for release in releases:
+            if release in fetched.older.values():
+                retrieve([Dependency(KAFKA, _CLIENTS, release, _OLDER, transitive=False)])
+    except ivy.NotInRepository as error:
+        raise BadInput(
+            f"Kafka {version} is not available",
+            why=error.what,
+            next_step=f"Use another --kafka-version; tested versions: {', '.join(TRIED)}.",
+            code="unknown-kafka-version",
+        ) from error
     _arrange(draft)
-    write_manifest(draft, missing)
+    write_manifest(draft, fetched)
     shutil.rmtree(root, ignore_errors=True)
     draft.rename(root)
-    return Jars(root, missing)
+    return Jars(root, fetched.missing, fetched.older)
+
+
+def _may_replace(older: KafkaVersion, version: KafkaVersion) -> bool:
+    """Return whether plugins of ``older`` load on workers of ``version``: they are of one line of
+    Connect's runtime, which changes what plugins may call with a new major version only.
+    """
+    return older.major == version.major and older < version
 
 
 def _arrange(draft: Path) -> None:
     """Move the plugins together, and store a jar that broker and worker share once."""
+    if (older := draft / _OLDER).is_dir():
+        clients = f"{_CLIENTS}-*.jar"
+        jars = sorted(older.glob(clients), reverse=True)
+        removed = draft / CONNECT / "removed-classes.jar"
+        write_removed_classes(jars, [*(draft / CONNECT).glob(clients)], removed)
+        shutil.rmtree(older)
     plugins = draft / PLUGINS
     plugins.mkdir()
     for directory in [

@@ -26,6 +26,8 @@ SETTINGS = """<ivysettings>
 """
 
 _NOT_FOUND = re.compile(r"module not found: ([\w.-]+)#([\w.-]+);([\w.-]+)")
+_NO_JAR = re.compile(r"\[NOT FOUND\s*\] \S+?;([\w.-]+)!([\w.-]+)\.(\w+)")
+_TRIED_JAR = re.compile(r"^\s+\S+/([\w.-]+\.jar)$")
 _NO_ANSWER = re.compile(
     r"^\s*(?:WARN: )?(.*(?:Server access error|Host .+ not found|Connection (?:refused|timed out)).*)",
     re.I,
@@ -34,8 +36,8 @@ _NO_ANSWER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A module wanted in a configuration: its jar, with ``classifier`` a second one, and all it
-    needs if ``transitive``.
+    """A module wanted in a configuration: its jar, with ``classifier`` a second one or, if
+    ``alone``, only that, and all it needs if ``transitive``.
     """
 
     organisation: str
@@ -44,16 +46,30 @@ class Dependency:
     configuration: str
     classifier: str = ""
     transitive: bool = True
+    alone: bool = False
+
+    @property
+    def title(self) -> str:
+        """Return its name without the release; a jar with a classifier has that, too."""
+        return f"{self.name}-{self.classifier}" if self.alone else self.name
+
+    @property
+    def file(self) -> str:
+        """Return the name of the jar with the classifier, as in a Maven repository."""
+        return f"{self.name}-{self.revision}-{self.classifier}.jar"
 
 
 class NotInRepository(ConnectctlError):
-    """The repository answers that it does not have these modules. ``modules`` are their names."""
+    """The repository answers that it does not have these.
+
+    ``modules`` are names of modules, ``jars`` names of files that it lacks of other modules.
+    """
 
     code = "not-in-repository"
 
-    def __init__(self, modules: Sequence[str]):
-        super().__init__(f"Not found in the Maven repository: {', '.join(modules)}")
-        self.modules = tuple(modules)
+    def __init__(self, modules: Sequence[str], jars: Sequence[str] = ()):
+        super().__init__(f"Not found in the Maven repository: {', '.join([*modules, *jars])}")
+        self.modules, self.jars = tuple(modules), tuple(jars)
 
 
 def retrieve(
@@ -121,8 +137,9 @@ def _dependency_xml(dependency: Dependency) -> str:
     if not dependency.classifier:
         return f"{opening}/>"
     artifact = f'<artifact name={name} type="jar" ext="jar"'
+    first = "" if dependency.alone else f"{artifact}/>"
     return (
-        f"{opening}>{artifact}/>{artifact} "
+        f"{opening}>{first}{artifact} "
         f"m:classifier={quoteattr(dependency.classifier)}/></dependency>"
     )
 
@@ -187,7 +204,24 @@ def failure(output: Sequence[str]) -> ConnectctlError:
                 code="no-maven-repository",
             )
     missing = dict.fromkeys(found.group(2) for line in output if (found := _NOT_FOUND.search(line)))
-    if missing:
-        return NotInRepository(list(missing))
+    jars = _missing_jars(output)
+    if missing or jars:
+        return NotInRepository(list(missing), jars)
     last = next((line.strip() for line in reversed(output) if line.strip()), "it printed no error")
     return ConnectctlError("Apache Ivy failed", why=last, code="ivy-failed")
+
+
+def _missing_jars(output: Sequence[str]) -> list[str]:
+    """Return the names of the jars that the repository lacks of modules that it has.
+
+    Ivy's line has no classifier; the address that it tried, some lines below, has it.
+    """
+    jars: list[str] = []
+    named: re.Match[str] | None = None
+    for line in output:
+        if found := _NO_JAR.search(line):
+            named = found
+            jars.append(f"{found.group(2)}-{found.group(1)}.{found.group(3)}")
+        elif named and (tried := _TRIED_JAR.match(line)):
+            jars[-1], named = tried.group(1), None
+    return list(dict.fromkeys(jars))

@@ -13,9 +13,20 @@ from dataclasses import dataclass
 from connectctl.ops.core.errors import BadInput
 
 LATEST = "4.3.1"
-TRIED = ("3.2.3", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.0", LATEST)
-"""Versions that were resolved and started; others of the form X.Y.Z from 3.2 on are tried on
-request.
+"""The release that a sandbox has by default: the newest whose plugins the default Maven repository
+has, too.
+"""
+
+NEWEST = "4.4.0"
+"""The newest release that was started. Of its plugins, :mod:`older_releases` takes those of
+``LATEST`` where the repository lacks them.
+"""
+
+TRIED = (
+    "3.2.3", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.0", LATEST, NEWEST
+)  # fmt: skip
+"""Versions that were resolved and started, in their order; others of the form X.Y.Z from 3.2 on are
+tried on request.
 """
 
 LOG4J2 = "2.25.4"

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.spark.arrow_map import map_in_arrow
 from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.clients.spark.task_input import proven
@@ -34,7 +35,6 @@ _ROWS, _BYTES = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.execution.arrow.maxBytesPerBatch",
 )
-DEFAULT = {_ROWS: "10000", _BYTES: "268435456b"}
 LARGE = {_ROWS: "50000", _BYTES: str(16 << 20)}
 """A quarter less time than with Spark's 10,000 rows of 100 bytes, and never more bytes than 16 MB
 and a row.
@@ -77,7 +77,7 @@ def written_by(
         )
 
     with large_batches(df.sparkSession):
-        rows = shared(df, writing, tasks).mapInArrow(run, SCHEMA).collect()
+        rows = map_in_arrow(shared(df, writing, tasks), run, SCHEMA).collect()
     return [FrameReport.parse(row.report) for row in rows]
 
 
@@ -87,15 +87,16 @@ def large_batches(spark: SparkSession) -> Iterator[None]:
     their size.
     """
     conf: Any = spark.conf
-    before = {name: conf.get(name) for name in LARGE}
-    changed = {name: value for name, value in LARGE.items() if before[name] == DEFAULT[name]}
+    # With a default of its own, get answers only what somebody has set: Spark's defaults differ
+    # from release to release.
+    changed = {name: value for name, value in LARGE.items() if conf.get(name, None) is None}
     for name, value in changed.items():
         conf.set(name, value)
     try:
         yield
     finally:
         for name in changed:
-            conf.set(name, before[name])
+            conf.unset(name)
 
 
 def shared(df: DataFrame, writing: Writing, tasks: int) -> DataFrame:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from connectctl.ops.clients.spark.arrow_map import map_in_arrow
 from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.kafka.topics import KnownEnds, furthest
@@ -118,7 +119,7 @@ def frame(
             yield pa.RecordBatch.from_arrays(columns, names=["task", "report"])
         spare_archives()
 
-    return spark.range(0, len(numbers), 1, width).mapInArrow(leased, SCHEMA)
+    return map_in_arrow(spark.range(0, len(numbers), 1, width), leased, SCHEMA)
 
 
 def reached_meanwhile(address: DriverAddress) -> dict[str, KnownEnds]:
@@ -162,7 +163,7 @@ def _warm(spark: SparkSession, most: int) -> None:
     # The rounds fail in the same way, and report it.
     with suppress(Exception):
         count = max(1, min(most, slots(spark)))
-        spark.range(0, count, 1, count).mapInArrow(loaded, "id long").collect()
+        map_in_arrow(spark.range(0, count, 1, count), loaded, "id long").collect()
 
 
 def side_by_side(tasks: Sequence[int], run: Callable[[int], TaskReport]) -> Iterator[TaskReport]:

@@ -5,7 +5,9 @@ files.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from connectctl.ops.clients.java import Java, find_java
@@ -98,6 +100,51 @@ def test_jars_come_once_and_then_need_neither_network_nor_java(
 
     use("http://127.0.0.1:1/")
     assert jars_of(VERSION, no_java, silent) == first
+
+
+def test_plugins_that_the_repository_has_of_an_older_release_only(repository: Path) -> None:
+    """The workers are of the newer release, and have the classes that it took from kafka-clients."""
+    newer = parse_version("4.4.0")
+    lacking = {"connect-file", "connect-basic-auth-extension", "connect-test-plugins"}
+    for dependency in jars_cache.dependencies(newer):
+        if dependency.name == "connect-runtime":
+            publish(repository, replace(dependency, classifier=""))
+        elif dependency.name not in lacking:
+            publish(repository, dependency)
+    for release, classes in (("4.3.1", "moved kept"), ("4.4.0", "kept")):
+        publish(repository, Dependency("org.apache.kafka", "kafka-clients", release, ""))
+        [jar] = repository.rglob(f"kafka-clients-{release}.jar")
+        with ZipFile(jar, "w") as written:
+            for name in classes.split():
+                written.writestr(f"org/apache/kafka/{name}.class", release)
+    depends_on_clients(repository, "connect-runtime", "4.4.0")
+
+    found = jars_of(newer, find_java, silent)
+    older = {"connect-file", "connect-basic-auth-extension", "connect-runtime-test"}
+    assert found.older == dict.fromkeys(older, "4.3.1")
+    assert found.missing == ("connect-test-plugins",)
+    assert names(found) >= {
+        "broker/kafka_2.13-4.4.0.jar",
+        "connect/connect-runtime-4.4.0.jar",
+        "connect/connect-runtime-4.3.1-test.jar",
+        "connect/kafka-clients-4.4.0.jar",
+        "plugins/connect-file/connect-file-4.3.1.jar",
+        "plugins/connect-mirror/connect-mirror-4.4.0.jar",
+    }
+    assert "connect/connect-runtime-4.3.1.jar" not in names(found)
+    with ZipFile(found.root / "connect" / "removed-classes.jar") as removed:
+        assert removed.namelist() == ["org/apache/kafka/moved.class"]
+    assert jars_of(newer, no_java, silent) == found
+
+
+def depends_on_clients(root: Path, name: str, release: str) -> None:
+    [pom] = root.rglob(f"{name}-{release}.pom")
+    clients = (
+        "<dependencies><dependency><groupId>org.apache.kafka</groupId>"
+        f"<artifactId>kafka-clients</artifactId><version>{release}</version>"
+        "</dependency></dependencies></project>"
+    )
+    pom.write_text(pom.read_text().replace("</project>", clients))
 
 
 def test_what_was_damaged_or_left_half_done_is_fetched_again(repository: Path) -> None:

@@ -68,6 +68,33 @@ def test_modules_that_are_not_there() -> None:
     assert failure.modules == ("connect-mirror",)
 
 
+def test_a_jar_that_is_not_there_of_a_module_that_is() -> None:
+    output = [
+        "\t\t[NOT FOUND  ] org.apache.kafka#connect-runtime;4.4.0!connect-runtime.jar (102ms)",
+        "\t==== central: tried",
+        "\t  https://repo/org/apache/kafka/connect-runtime/4.4.0/connect-runtime-4.4.0-test.jar",
+        "\t\t[NOT FOUND  ] org.acme#other;1.0!other.jar (1ms)",
+        "\t\t::              FAILED DOWNLOADS            ::",
+        "\t\t:: org.apache.kafka#connect-runtime;4.4.0!connect-runtime.jar",
+        ":: USE VERBOSE OR DEBUG MESSAGE LEVEL FOR MORE DETAILS",
+    ]
+    failure = ivy.failure(output)
+    assert isinstance(failure, NotInRepository)
+    assert failure.modules == ()
+    assert failure.jars == ("connect-runtime-4.4.0-test.jar", "other-1.0.jar")
+    assert str(failure).startswith(
+        "Not found in the Maven repository: connect-runtime-4.4.0-test.jar, other-1.0.jar"
+    )
+
+
+def test_only_the_jar_with_the_classifier() -> None:
+    asked = ET.fromstring(
+        ivy.module_xml([Dependency("org", "name", "1", "conf", classifier="test", alone=True)])
+    )
+    classifier = "{http://ant.apache.org/ivy/maven}classifier"
+    assert [artifact.get(classifier) for artifact in asked.findall(".//artifact")] == ["test"]
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.sandbox.jars.versions import LATEST, TRIED, parse_version
+from connectctl.ops.sandbox.jars.versions import LATEST, NEWEST, TRIED, parse_version
 
 
 @pytest.mark.parametrize("text", TRIED)
@@ -13,7 +16,8 @@ def test_versions_that_were_tried_are_taken(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "version"), [("3.9", "3.9.2"), ("4.3", "4.3.1"), ("3.2", "3.2.3"), ("3.7.0", "3.7.0")]
+    ("text", "version"),
+    [("3.9", "3.9.2"), ("4.3", "4.3.1"), ("4.4", "4.4.0"), ("3.2", "3.2.3"), ("3.7.0", "3.7.0")],
 )
 def test_a_line_stands_for_its_tried_release(text: str, version: str) -> None:
     assert str(parse_version(text)) == version
@@ -38,6 +42,7 @@ def test_other_words_are_refused_with_what_would_do(text: str) -> None:
         ("3.9.2", True, True, False, False, LATEST),
         ("4.0.2", True, True, True, True, "4.0.2"),
         (LATEST, True, True, True, True, LATEST),
+        (NEWEST, True, True, True, True, NEWEST),
     ],
 )
 def test_what_differs_between_versions(
@@ -49,3 +54,9 @@ def test_what_differs_between_versions(
     assert version.has_test_plugins is test_plugins
     assert version.logs_with_log4j2 is log4j2
     assert str(version.broker) == broker
+
+
+def test_the_page_of_versions_has_those_that_were_tried() -> None:
+    page = Path(__file__).parents[4] / "docs" / "versions.md"
+    kafka = page.read_text().partition("## PySpark")[0]
+    assert tuple(re.findall(r"^\| (\d+\.\d+\.\d+) \|", kafka, re.MULTILINE)) == TRIED
