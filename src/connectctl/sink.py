@@ -16,9 +16,9 @@ from connectctl.ops.task_runtime.spi.connector import (
     RetriableError,
     Setting,
 )
+from connectctl.ops.task_runtime.spi.schema import Schema
 from connectctl.ops.task_runtime.spi.sink import (
     ErrantRecordReporter,
-    Schema,
     SinkConnector,
     SinkRecord,
     SinkTask,

@@ -25,6 +25,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.schema import Schema
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource, TaskStats
 
 if TYPE_CHECKING:
@@ -98,6 +99,8 @@ class SourceRecord:
     partition: int | None = None
     headers: Sequence[tuple[str, Any]] = ()
     timestamp: int | None = None
+    key_schema: Schema | None = None
+    value_schema: Schema | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,20 +15,17 @@ from datetime import UTC, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.schema import (
+    DATE_NAME,
+    DECIMAL_NAME,
+    TIME_NAME,
+    TIMESTAMP_NAME,
+    DataError,
+)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 MS_OF_A_DAY = 86_400_000
-_LOGICAL = "org.apache.kafka.connect.data."
-
-
-class DataError(ConnectctlError):
-    """``DataException``: bytes that are not in the format of their converter, or a payload that
-    does not match its schema.
-    """
-
-    code = "bad-record"
 
 
 def value_of(schema: Any, payload: Any) -> Any:
@@ -141,12 +138,12 @@ _READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
     "struct": _struct,
 }
 _LOGICAL_READERS: dict[str, _Reader] = {
-    f"{_LOGICAL}Decimal": _decimal,
-    f"{_LOGICAL}Date": lambda schema, payload: (
+    DECIMAL_NAME: _decimal,
+    DATE_NAME: lambda schema, payload: (
         _EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))
     ).date(),
-    f"{_LOGICAL}Time": _time,
-    f"{_LOGICAL}Timestamp": lambda schema, payload: (
+    TIME_NAME: _time,
+    TIMESTAMP_NAME: lambda schema, payload: (
         _EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
     ),
 }

@@ -25,8 +25,8 @@ from connectctl.ops.task_runtime.spi.converters import (
     text_encoding,
     with_schemas,
 )
-from connectctl.ops.task_runtime.spi.json_schemas import DataError, value_of
-from connectctl.ops.task_runtime.spi.sink import Schema
+from connectctl.ops.task_runtime.spi.json_schemas import value_of
+from connectctl.ops.task_runtime.spi.schema import DataError, Schema
 
 Read = Callable[[bytes | None], tuple[Any, Schema | None]]
 """A value and its schema. Raises ``DataError`` for bytes that are not of this format."""

@@ -16,16 +16,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from connectctl.ops.task_runtime.spi.connector import Connector
+from connectctl.ops.task_runtime.spi.schema import Schema
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.task_runtime.group.consumer import GroupOffsets
     from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-
-Schema = Mapping[str, Any]
-"""A schema as ``JsonConverter`` writes it:
-``{"type": "struct", "fields": […], "optional": false}``.
-"""
 
 
 class TimestampType(StrEnum):

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.json_schemas import DataError
 from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
+from connectctl.ops.task_runtime.spi.schema import DataError
 from hypothesis import given
 from hypothesis import strategies as st
 
