@@ -6,6 +6,7 @@ How to: docs/how-to/schemas.md.
 
 from __future__ import annotations
 
+from connectctl.ops.task_runtime.spi.converter import Converter
 from connectctl.ops.task_runtime.spi.schema import (
     BOOLEAN,
     BYTES,
@@ -42,6 +43,7 @@ __all__ = [
     "STRING",
     "TIME",
     "TIMESTAMP",
+    "Converter",
     "DataError",
     "Schema",
     "SchemaAndValue",

@@ -19,6 +19,7 @@ from connectctl.ops.task_runtime.job import (
     task_count,
 )
 from connectctl.ops.task_runtime.job.local_plugin import import_from
+from connectctl.ops.task_runtime.spi.converters import converter_modules
 from connectctl.ops.task_runtime.spi.plugins import connector_class, importable, path_of
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy, default_seconds
 
@@ -109,7 +110,8 @@ def plan_run(access: RunAccess, saved: SavedRun | None = None) -> PlannedRun:
         import_from(job.directory)
     named = job.config.get("connector.class")
     path = path_of(named) if named else ""
-    files = run_request.files_of(request, job, path.partition(":")[0])
+    modules = [path.partition(":")[0]] if path else []
+    files = run_request.files_of(request, job, modules + converter_modules(job.config))
     if saved is not None:
         saved.check(files)
     if named:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.spark.executors import kept_directory
 from connectctl.ops.task_runtime.job.local_plugin import archive_of
+from connectctl.ops.task_runtime.spi.converters import converter_modules
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.job.job_file import Job
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 
 
 def plugin_archives(job: Job, path: str) -> tuple[Path, ...]:
-    """Return the archive with the module of ``path`` (``module:Class``) if the module is in the
-    directory of the job file.
+    """Return the archives with the module of ``path`` (``module:Class``) and those of the job's
+    converters, of modules in the directory of the job file.
     """
     if job.directory is None:
         return ()
-    made = archive_of(path.partition(":")[0], job.directory, kept_directory())
-    return (made,) if made is not None else ()
+    modules = dict.fromkeys([path.partition(":")[0], *converter_modules(job.config)])
+    made = (archive_of(module, job.directory, kept_directory()) for module in modules)
+    return tuple(archive for archive in made if archive is not None)
 
 
 def ship(spark: SparkSession, archives: Sequence[Path]) -> None:

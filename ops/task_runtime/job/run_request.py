@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,12 +48,13 @@ class RunRequest:
         return replace(self, job=str(Path(self.job).absolute()), metrics=metrics)
 
 
-def files_of(request: RunRequest, job: Job, module: str) -> dict[str, str]:
-    """Return the SHA-256 of the job file, of its plugins, and of the files of ``module`` in its
+def files_of(request: RunRequest, job: Job, modules: Collection[str]) -> dict[str, str]:
+    """Return the SHA-256 of the job file, of its plugins, and of the files of ``modules`` in its
     directory, by absolute path.
     """
     found = {request.absolute().job: job.sha256 or ""}
-    beside = sources_of(module, job.directory) if module and job.directory is not None else ()
+    directory = job.directory
+    beside = [f for m in modules for f in sources_of(m, directory)] if directory is not None else []
     return found | {str(path): sha256_of(path.read_bytes()) for path in (*job.plugins, *beside)}
 
 

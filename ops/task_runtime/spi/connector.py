@@ -116,6 +116,7 @@ class SourceRecords:
     source_offset: Offset
     topic: str
     values: Sequence[Any]
+    value_schema: Schema | None = None
 
     def __len__(self) -> int:
         return len(self.values)

@@ -11,8 +11,11 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.task_runtime.spi.converter import converter_of
+from connectctl.ops.task_runtime.spi.schema import Schema, schema_of
 
-Convert = Callable[[Any], bytes | None]
+Convert = Callable[[str, Schema | None, Any], bytes | None]
+"""From a topic, a schema and a value, as ``Converter.from_connect_data``."""
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -21,13 +24,6 @@ KINDS = {name: name for name in (JSON, STRING, BYTES, SIMPLE)} | {
     name.rpartition(".")[2]: name for name in (JSON, STRING, BYTES, SIMPLE)
 }
 UTF_8 = "UTF-8"
-_TYPES: tuple[tuple[type, str], ...] = (
-    (bool, "boolean"),
-    (int, "int64"),
-    (float, "double"),
-    (str, "string"),
-    (bytes, "bytes"),
-)
 _AS_THEY_ARE = {bytes, type(None)}
 
 
@@ -39,11 +35,11 @@ class Converters:
     of_value: Convert
     of_header: Convert
 
-    def values(self, some: Sequence[Any]) -> list[bytes | None]:
+    def values(self, topic: str, schema: Schema | None, some: Sequence[Any]) -> list[bytes | None]:
         """Return many converted values; bytes that stay unchanged cost next to nothing."""
         if self.of_value in (_as_text, _as_bytes) and set(map(type, some)) <= _AS_THEY_ARE:
             return list(some)
-        return list(map(self.of_value, some))
+        return list(map(partial(self.of_value, topic, schema), some))
 
 
 def converters(configs: Mapping[str, str]) -> Converters:
@@ -56,15 +52,22 @@ def converters(configs: Mapping[str, str]) -> Converters:
 
 
 def converter_class(configs: Mapping[str, str], name: str) -> str:
-    """Return the Java class that the property ``name`` names, in full; strings where it is missing.
-    Raises ``BadInput``.
+    """Return the Java class that the property ``name`` names, in full; strings where it is missing;
+    ``module:Class`` of a converter in Python. Raises ``BadInput``.
     """
     name_given = configs.get(name, SIMPLE if name == "header.converter" else STRING)
-    kind = KINDS.get(name_given)
+    kind = name_given if ":" in name_given else KINDS.get(name_given)
     if kind is None:
-        hint = f"Use one of {', '.join(sorted(n for n in KINDS if '.' not in n))}."
+        known = ", ".join(sorted(n for n in KINDS if "." not in n))
+        hint = f"Use one of {known}, or MODULE:CLASS of a Python class."
         raise BadInput(f"Unsupported converter {name_given} ({name})", next_step=hint)
     return kind
+
+
+def converter_modules(configs: Mapping[str, str]) -> list[str]:
+    """Return the modules of the converters in Python that ``configs`` names."""
+    named = (configs.get(f"{part}.converter", "") for part in ("key", "value", "header"))
+    return [name.partition(":")[0] for name in named if ":" in name]
 
 
 def with_schemas(configs: Mapping[str, str], name: str) -> bool:
@@ -85,6 +88,8 @@ def text_encoding(configs: Mapping[str, str], name: str) -> codecs.CodecInfo:
 
 def _converter(configs: Mapping[str, str], name: str) -> Convert:
     kind = converter_class(configs, name)
+    if ":" in kind:
+        return converter_of(configs, name, kind).from_connect_data
     if kind == BYTES:
         return _as_bytes
     if kind != JSON:
@@ -93,19 +98,21 @@ def _converter(configs: Mapping[str, str], name: str) -> Convert:
     return _as_json_with_schema if with_schemas(configs, name) else _as_json
 
 
-def _as_bytes(value: Any) -> bytes | None:
+def _as_bytes(topic: str, schema: Schema | None, value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     raise ConnectctlError(f"ByteArrayConverter takes bytes, not {type(value).__name__}")
 
 
-def _as_text(value: Any) -> bytes | None:
+def _as_text(topic: str, schema: Schema | None, value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     return _text(value).encode()
 
 
-def _as_text_in(encoding: codecs.CodecInfo, value: Any) -> bytes | None:
+def _as_text_in(
+    encoding: codecs.CodecInfo, topic: str, schema: Schema | None, value: Any
+) -> bytes | None:
     """Return text in ``encoding``. Raises ``ConnectctlError`` for a character that it lacks, for
     which Java writes a question mark.
     """
@@ -127,19 +134,17 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else connect_json(value)
 
 
-def _as_json(value: Any) -> bytes | None:
+def _as_json(topic: str, schema: Schema | None, value: Any) -> bytes | None:
     return None if value is None else connect_json(_jsonable(value)).encode()
 
 
-def _as_json_with_schema(value: Any) -> bytes | None:
+def _as_json_with_schema(topic: str, schema: Schema | None, value: Any) -> bytes | None:
     """Return the envelope for a plain value; a structure has no schema here and gets none, as a map
     without one in Java.
     """
     if value is None:
         return None
-    kind = next((name for of, name in _TYPES if isinstance(value, of)), None)
-    schema = None if kind is None else {"type": kind, "optional": False}
-    return connect_json({"schema": schema, "payload": _jsonable(value)}).encode()
+    return connect_json({"schema": schema_of(value), "payload": _jsonable(value)}).encode()
 
 
 def _jsonable(value: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from importlib import import_module, metadata
 from inspect import isabstract
 from pathlib import Path
+from typing import Any
 
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.finding import some_of
@@ -80,6 +81,19 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
 
     ``directory`` is that of the job file, whose modules the hint lists.
     """
+    found = import_object(path, directory)
+    if isinstance(found, type) and issubclass(found, Connector):
+        return found
+    if (transform := connector_of(found)) is not None:
+        return transform
+    raise BadInput(
+        f"{path} is not a connector",
+        why="it is neither a subclass of Connector or Transform nor a function",
+    )
+
+
+def import_object(path: str, directory: Path | None = None) -> Any:
+    """Return what ``module:name`` names. Raises ``BadInput`` if it cannot be imported."""
     module, _, name = path.partition(":")
     try:
         found = import_module(module)
@@ -97,14 +111,7 @@ def connector_class(path: str, directory: Path | None = None) -> type[Connector]
         ) from e
     except Exception as e:
         raise BadInput(f"Import of {module} failed", why=f"{type(e).__name__}: {e}") from e
-    if isinstance(found, type) and issubclass(found, Connector):
-        return found
-    if (transform := connector_of(found)) is not None:
-        return transform
-    raise BadInput(
-        f"{path} is not a connector",
-        why="it is neither a subclass of Connector or Transform nor a function",
-    )
+    return found
 
 
 def _modules_hint(module: str, directory: Path | None) -> str:

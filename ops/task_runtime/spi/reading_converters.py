@@ -16,6 +16,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import decode_json
 from connectctl.ops.core.finding import counted
+from connectctl.ops.task_runtime.spi.converter import converter_of
 from connectctl.ops.task_runtime.spi.converters import (
     BYTES,
     JSON,
@@ -26,12 +27,15 @@ from connectctl.ops.task_runtime.spi.converters import (
     with_schemas,
 )
 from connectctl.ops.task_runtime.spi.json_schemas import value_of
-from connectctl.ops.task_runtime.spi.schema import DataError, Schema
+from connectctl.ops.task_runtime.spi.schema import BYTES as BYTES_SCHEMA
+from connectctl.ops.task_runtime.spi.schema import STRING as STRING_SCHEMA
+from connectctl.ops.task_runtime.spi.schema import DataError, SchemaAndValue, optional
 
-Read = Callable[[bytes | None], tuple[Any, Schema | None]]
-"""A value and its schema. Raises ``DataError`` for bytes that are not of this format."""
-OPTIONAL_STRING: Schema = {"type": "string", "optional": True}
-OPTIONAL_BYTES: Schema = {"type": "bytes", "optional": True}
+Read = Callable[[str, bytes | None], SchemaAndValue]
+"""From a topic and bytes, as ``Converter.to_connect_data``. Raises ``DataError`` for bytes that are
+not of this format.
+"""
+OPTIONAL_STRING, OPTIONAL_BYTES = optional(STRING_SCHEMA), optional(BYTES_SCHEMA)
 _ENVELOPE = frozenset({"schema", "payload"})
 _SCHEMA, _PAYLOAD = '{"schema":', ',"payload":'
 _DECODER = json.JSONDecoder()
@@ -90,8 +94,10 @@ def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
 
 def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
     kind = converter_class(configs, name)
+    if ":" in kind:
+        return ReadingConverter(kind, converter_of(configs, name, kind).to_connect_data)
     if kind == BYTES:
-        return ReadingConverter(kind, lambda data: (data, OPTIONAL_BYTES))
+        return ReadingConverter(kind, lambda topic, data: (OPTIONAL_BYTES, data))
     replaced = Counter[str]()
     if kind == STRING:
         return ReadingConverter(kind, _text(configs, name, replaced), replaced)
@@ -105,9 +111,9 @@ def _text(configs: Mapping[str, str], name: str, replaced: Counter[str]) -> Read
     encoding.
     """
     decode = text_encoding(configs, name).decode
-    return lambda data: (
-        None if data is None else _decoded(data, decode, replaced),
+    return lambda topic, data: (
         OPTIONAL_STRING,
+        None if data is None else _decoded(data, decode, replaced),
     )
 
 
@@ -119,8 +125,8 @@ def _decoded(data: bytes, decode: Callable[..., tuple[str, int]], replaced: Coun
         return decode(data, "replace")[0]
 
 
-def _json(data: bytes | None) -> tuple[Any, Schema | None]:
-    return (None if data is None or not data.strip() else _parsed(data)), None
+def _json(topic: str, data: bytes | None) -> SchemaAndValue:
+    return None, (None if data is None or not data.strip() else _parsed(data))
 
 
 class _Envelopes:
@@ -131,8 +137,8 @@ class _Envelopes:
     def __init__(self) -> None:
         self._prefix, self._schema = b"", None
 
-    def read(self, data: bytes | None) -> tuple[Any, Schema | None]:
-        """Return the payload of JsonConverter's envelope and its schema, twice None without data.
+    def read(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """Return the schema and the payload of JsonConverter's envelope, twice None without data.
         Raises ``DataError``.
         """
         if data is None:
@@ -142,14 +148,14 @@ class _Envelopes:
             with suppress(ValueError, RecursionError):
                 payload, more = decode_json(data[len(self._prefix) : -1].decode())
                 if not more:
-                    return value_of(self._schema, payload), self._schema
+                    return self._schema, value_of(self._schema, payload)
         envelope = _parsed(data)
         if not isinstance(envelope, dict) or envelope.keys() != _ENVELOPE:
             hint = "Set schemas.enable=false in the converter configuration to read plain JSON."
             raise DataError(_NOT_AN_ENVELOPE, next_step=hint)
         self._schema = envelope["schema"]
         self._prefix = _prefix(data)
-        return value_of(self._schema, envelope["payload"]), self._schema
+        return self._schema, value_of(self._schema, envelope["payload"])
 
 
 def _prefix(data: bytes) -> bytes:
@@ -183,7 +189,7 @@ def _parsed(data: bytes) -> Any:
         ) from e
 
 
-def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | None]:
+def _simple(replaced: Counter[str], topic: str, data: bytes | None) -> SchemaAndValue:
     """Return the value of ``SimpleHeaderConverter``, of its JSON: numbers, booleans, null, arrays
     and maps. Anything else is the text itself: quoted strings, with their quotes, as in Java, and
     dates, which Java reads.
@@ -194,5 +200,5 @@ def _simple(replaced: Counter[str], data: bytes | None) -> tuple[Any, Schema | N
     try:
         value = json.loads(text, parse_constant=lambda name: name)
     except (ValueError, RecursionError):
-        return text, OPTIONAL_STRING
-    return (text, OPTIONAL_STRING) if isinstance(value, str) else (value, None)
+        return OPTIONAL_STRING, text
+    return (OPTIONAL_STRING, text) if isinstance(value, str) else (None, value)

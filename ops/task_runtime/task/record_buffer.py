@@ -174,7 +174,8 @@ class RecordSerializer:
 
     def _bulk(self, records: SourceRecords) -> RecordLists:
         self._check(records.topic)
-        return RecordLists(records.topic, self._converters.values(records.values))
+        values = self._converters.values(records.topic, records.value_schema, records.values)
+        return RecordLists(records.topic, values)
 
     def _bulks(self, records: Sequence[SourceRecord]) -> list[RecordLists] | None:
         """Return one bulk for each topic; None if a record has a field that bulks lack. This loop
@@ -196,20 +197,20 @@ class RecordSerializer:
                     lists.keys.append,
                     lists.partitions.append,
                 )
-            value(of_value(record.value))
-            key(None if record.key is None else of_key(record.key))
+            value(of_value(topic, record.value_schema, record.value))
+            key(None if record.key is None else of_key(topic, record.key_schema, record.key))
             partition(record.partition)
         return list(found.values())
 
     def _one(self, record: SourceRecord) -> ProducerRecord:
         self._check(record.topic)
-        converted = self._converters
+        converted, topic = self._converters, record.topic
         return ProducerRecord(
-            record.topic,
-            converted.of_key(record.key),
-            converted.of_value(record.value),
+            topic,
+            converted.of_key(topic, record.key_schema, record.key),
+            converted.of_value(topic, record.value_schema, record.value),
             record.partition,
-            [(name, converted.of_header(value)) for name, value in record.headers],
+            [(name, converted.of_header(topic, None, value)) for name, value in record.headers],
             record.timestamp,
         )
 

@@ -31,19 +31,20 @@ class RecordReader:
         for message in messages:  # this loop is a sink's speed
             stage = Stage.KEY_CONVERTER
             try:
-                key, key_schema = read_key(message.key())
+                topic = message.topic()
+                key_schema, key = read_key(topic, message.key())
                 stage = Stage.VALUE_CONVERTER
-                value, value_schema = read_value(message.value())
+                value_schema, value = read_value(topic, message.value())
                 stage = Stage.HEADER_CONVERTER
                 headers = message.headers()
-                converted = self._headers(headers) if headers else ()
+                converted = self._headers(topic, headers) if headers else ()
             except Exception as e:  # noqa: BLE001  # as in Connect: whatever a converter raises
                 self._errors.failed(RecordFailure(stage, self._executing(stage), message, e))
                 continue
             kind, timestamp = message.timestamp()
             found.append(
                 SinkRecord(
-                    message.topic(),
+                    topic,
                     message.partition(),
                     message.offset(),
                     key,
@@ -58,9 +59,11 @@ class RecordReader:
             )
         return found
 
-    def _headers(self, headers: Sequence[tuple[str, bytes | None]]) -> list[tuple[str, Any]]:
+    def _headers(
+        self, topic: str, headers: Sequence[tuple[str, bytes | None]]
+    ) -> list[tuple[str, Any]]:
         read = self._converters.header.read
-        return [(name, read(value)[0]) for name, value in headers]
+        return [(name, read(topic, value)[1]) for name, value in headers]
 
     def _executing(self, stage: Stage) -> str:
         converters = self._converters

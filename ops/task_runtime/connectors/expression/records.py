@@ -89,7 +89,7 @@ class RowReader:
     ) -> Any:
         replaced_before = converter.replaced.total()
         try:
-            value, _ = converter.read(data)
+            _, value = converter.read(record.topic or "", data)
         except ConnectctlError as e:
             raise _unreadable(part, record, e.why or e.what, e.next_step) from e
         if self._writes_text and converter.replaced.total() > replaced_before:

@@ -71,7 +71,9 @@ def test_a_line_is_a_string_in_json_as_kafkas_own_task_has_it(tmp_path: Path) ->
     path = tmp_path / "in.txt"
     path.write_bytes("größe\n".encode() + b"\xff\n")
     config = {"value.converter": "org.apache.kafka.connect.json.JsonConverter"}
-    values = [converters(config).of_value(value) for value, _ in read(path, configs=config)]
+    values = [
+        converters(config).of_value("t", None, value) for value, _ in read(path, configs=config)
+    ]
     said = '{"schema":{"type":"string","optional":false},"payload":"%s"}'
     assert values == [(said % "größe").encode(), (said % "\ufffd").encode()]
 

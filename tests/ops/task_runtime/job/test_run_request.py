@@ -50,7 +50,7 @@ def test_files_are_the_job_its_plugins_and_the_connectors_module_with_what_it_im
         for n, t in contents.items()
         if n != "unrelated.py"
     }
-    assert files_of(request, read(Path(request.job)), "runrequestmine") == expected
+    assert files_of(request, read(Path(request.job)), ["runrequestmine"]) == expected
 
 
 def test_the_configuration_counts_only_where_it_is_the_workers() -> None:

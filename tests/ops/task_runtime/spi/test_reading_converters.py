@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.spi.converters import converters
-from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
-from connectctl.ops.task_runtime.spi.schema import DataError
+from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
+from connectctl.ops.task_runtime.spi.schema import DataError, SchemaAndValue
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +21,11 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 DATA = "org.apache.kafka.connect.data."
 
 
-def of_value(kind: str, **more: str) -> Read:
+def of_value(kind: str, **more: str) -> Callable[[bytes | None], SchemaAndValue]:
     properties = {
         f"value.converter.{name.replace('_', '.')}": value for name, value in more.items()
     }
-    return reading_converters({"value.converter": kind, **properties}).value.read
+    return partial(reading_converters({"value.converter": kind, **properties}).value.read, "t")
 
 
 @pytest.mark.parametrize(
@@ -46,19 +48,22 @@ def of_value(kind: str, **more: str) -> Read:
     ],
 )
 def test_what_is_no_json(kind: str, data: bytes | None, value: Any) -> None:
-    assert of_value(kind)(data)[0] == value
+    assert of_value(kind)(data)[1] == value
 
 
 def test_text_in_another_encoding_is_read_and_written() -> None:
-    assert of_value("StringConverter", converter_encoding="ISO-8859-1")(b"\xe9")[0] == "é"
+    assert of_value("StringConverter", converter_encoding="ISO-8859-1")(b"\xe9")[1] == "é"
     name = "value.converter"
     written = converters({name: "StringConverter", f"{name}.converter.encoding": "ISO-8859-1"})
-    assert [written.of_value(value) for value in ("é", 1.5, True, b"\xc3", None)] == [
+    assert [written.of_value("t", None, value) for value in ("é", 1.5, True, b"\xc3", None)] == [
         b"\xe9", b"1.5", b"true", b"\xc3", None,
     ]  # fmt: skip
-    assert (written.of_key("é"), written.values(["é", None])) == (b"\xc3\xa9", [b"\xe9", None])
+    assert (written.of_key("t", None, "é"), written.values("t", None, ["é", None])) == (
+        b"\xc3\xa9",
+        [b"\xe9", None],
+    )
     with pytest.raises(ConnectctlError, match="cannot write '€' in iso8859-1"):
-        written.of_value("10 €")
+        written.of_value("t", None, "10 €")
     with pytest.raises(BadInput, match="Unknown encoding x"):
         of_value("StringConverter", converter_encoding="x")
 
@@ -78,7 +83,7 @@ def test_text_in_another_encoding_is_read_and_written() -> None:
     ],
 )
 def test_json_without_schemas(data: bytes | None, value: Any) -> None:
-    assert of_value(JSON, schemas_enable="false")(data) == (value, None)
+    assert of_value(JSON, schemas_enable="false")(data) == (None, value)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +158,7 @@ def struct(*fields: dict[str, Any]) -> dict[str, Any]:
 )
 def test_json_with_schemas(schema: Any, payload: Any, value: Any) -> None:
     data = json.dumps({"schema": schema, "payload": payload}).encode()
-    found, kept = of_value(JSON)(data)
+    kept, found = of_value(JSON)(data)
     assert (found, type(found), kept) == (value, type(value), schema)
 
 
@@ -232,8 +237,8 @@ PLAIN = (
 )
 def test_what_a_source_writes_a_sink_reads(value: Any, with_schemas: bool) -> None:
     configs = {"value.converter": JSON, "value.converter.schemas.enable": str(with_schemas).lower()}
-    written = converters(configs).of_value(value)
-    assert reading_converters(configs).value.read(written)[0] == value
+    written = converters(configs).of_value("t", None, value)
+    assert reading_converters(configs).value.read("t", written)[1] == value
 
 
 SCHEMAS = ('{"type":"int64"}', '{"type":"string"}', "null", '{"type":"double","optional":true}')
@@ -259,7 +264,7 @@ PAYLOADS = (
     )
 )
 def test_what_the_record_before_was_changes_nothing(records: list[tuple[str, str, bool]]) -> None:
-    def outcome(read: Read, data: bytes) -> Any:
+    def outcome(read: Callable[[bytes], Any], data: bytes) -> Any:
         try:
             return read(data)
         except DataError as e:

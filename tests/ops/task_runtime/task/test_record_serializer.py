@@ -92,7 +92,7 @@ def test_many_values_at_once_are_what_each_of_them_is_alone(converter: str) -> N
         [b"a", "b" if converter != "ByteArrayConverter" else b"b", None],
         [],
     ):
-        assert given.values(some) == [given.of_value(each) for each in some]
+        assert given.values("t", None, some) == [given.of_value("t", None, each) for each in some]
 
 
 def test_values_of_one_source_partition_that_are_bytes_stay_as_they_are() -> None:
