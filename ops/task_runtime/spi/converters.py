@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import base64
 import codecs
+import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.spi.converter import converter_of
-from connectctl.ops.task_runtime.spi.schema import Schema, schema_of
+from connectctl.ops.task_runtime.spi.json_payloads import payload_with, schema_json, unscaled
+from connectctl.ops.task_runtime.spi.json_schemas import EXACT
+from connectctl.ops.task_runtime.spi.schema import DECIMAL_NAME, Schema, schema_of
 
 Convert = Callable[[str, Schema | None, Any], bytes | None]
 """From a topic, a schema and a value, as ``Converter.from_connect_data``."""
@@ -24,6 +29,9 @@ KINDS = {name: name for name in (JSON, STRING, BYTES, SIMPLE)} | {
     name.rpartition(".")[2]: name for name in (JSON, STRING, BYTES, SIMPLE)
 }
 UTF_8 = "UTF-8"
+# A number of any precision passes the encoder as text that no value has.
+_NUMBER = f"{uuid.uuid4()}:"
+_NUMBERS = re.compile(rf'"{_NUMBER}([^"]*)"')
 _AS_THEY_ARE = {bytes, type(None)}
 
 
@@ -95,7 +103,8 @@ def _converter(configs: Mapping[str, str], name: str) -> Convert:
     if kind != JSON:
         encoding = text_encoding(configs, name)
         return _as_text if encoding.name == "utf-8" else partial(_as_text_in, encoding)
-    return _as_json_with_schema if with_schemas(configs, name) else _as_json
+    numeric = configs.get(f"{name}.decimal.format", "BASE64").upper() == "NUMERIC"
+    return _JsonWriter(numeric, with_schemas(configs, name)).write
 
 
 def _as_bytes(topic: str, schema: Schema | None, value: Any) -> bytes | None:
@@ -134,17 +143,46 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else connect_json(value)
 
 
-def _as_json(topic: str, schema: Schema | None, value: Any) -> bytes | None:
-    return None if value is None else connect_json(_jsonable(value)).encode()
-
-
-def _as_json_with_schema(topic: str, schema: Schema | None, value: Any) -> bytes | None:
-    """Return the envelope for a plain value; a structure has no schema here and gets none, as a map
-    without one in Java.
+class _JsonWriter:
+    """Writes JSON, with ``enveloped`` in an envelope with the schema, which is encoded anew only when
+    it is another one than that of the record before.
     """
-    if value is None:
-        return None
-    return connect_json({"schema": schema_of(value), "payload": _jsonable(value)}).encode()
+
+    def __init__(self, numeric: bool, enveloped: bool):
+        self._numeric, self._enveloped = numeric, enveloped
+        self._schema: Schema | None = None
+        self._head = ""
+
+    def write(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Return ``value`` in JSON, with its schema, or that of a plain value. A dict or a list
+        without one has none, as a map without one in Java.
+        """
+        if self._enveloped and schema is None and value is not None:
+            schema = schema_of(value)
+        if schema is None:
+            if value is None:
+                return None
+            payload = _jsonable(value)
+        else:
+            payload = self._payload(schema, value)
+        if not self._enveloped:
+            return self._text(payload).encode()
+        if self._schema is not schema or not self._head:
+            self._schema = schema
+            found = None if schema is None else schema_json(schema)
+            self._head = f'{{"schema":{connect_json(found)},"payload":'
+        return f"{self._head}{self._text(payload)}}}".encode()
+
+    def _payload(self, schema: Schema, value: Any) -> Any:
+        if self._numeric and isinstance(value, Decimal) and schema.get("name") == DECIMAL_NAME:
+            scale = int(schema["parameters"]["scale"])
+            digits = Decimal(unscaled(schema, value)).scaleb(-scale, EXACT)
+            return f"{_NUMBER}{digits}"
+        return payload_with(self._payload, schema, value)
+
+    def _text(self, payload: Any) -> str:
+        text = connect_json(payload)
+        return _NUMBERS.sub(r"\1", text) if self._numeric else text
 
 
 def _jsonable(value: Any) -> Any:

@@ -12,7 +12,7 @@ import binascii
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 from connectctl.ops.task_runtime.spi.schema import (
@@ -23,8 +23,10 @@ from connectctl.ops.task_runtime.spi.schema import (
     DataError,
 )
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+EXACT = Context(prec=1_000_000, traps=[Inexact, InvalidOperation])
+"""Decimals keep all their digits."""
 MS_OF_A_DAY = 86_400_000
 
 
@@ -64,7 +66,7 @@ def _expect(payload: Any, *types: type) -> Any:
 
 def _integer(schema: Mapping[str, Any], payload: Any) -> int:
     number = int(_expect(payload, int, float))
-    limit = 1 << (_BITS[schema["type"]] - 1)
+    limit = 1 << (BITS[schema["type"]] - 1)
     if not -limit <= number < limit:
         raise ValueError(f"{number} is out of range")
     return number
@@ -115,7 +117,7 @@ def _decimal(schema: Mapping[str, Any], payload: Any) -> Decimal:
     if not unscaled:
         raise ValueError("no bytes")
     return Decimal(int.from_bytes(unscaled, "big", signed=True)).scaleb(
-        -int(schema["parameters"]["scale"])
+        -int(schema["parameters"]["scale"]), EXACT
     )
 
 
@@ -123,11 +125,11 @@ def _time(schema: Mapping[str, Any], payload: Any) -> time:
     milliseconds = _integer(schema, _expect(payload, int))
     if not 0 <= milliseconds < MS_OF_A_DAY:
         raise ValueError(f"{milliseconds} ms are not a time of a day")
-    return (_EPOCH + timedelta(milliseconds=milliseconds)).time()
+    return (EPOCH + timedelta(milliseconds=milliseconds)).time()
 
 
 _Reader = Callable[[Mapping[str, Any], Any], Any]
-_READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
+_READERS: dict[str, _Reader] = dict.fromkeys(BITS, _integer) | {
     "float": _single,
     "double": _real,
     "boolean": lambda schema, payload: bool(_expect(payload, bool)),
@@ -140,10 +142,10 @@ _READERS: dict[str, _Reader] = dict.fromkeys(_BITS, _integer) | {
 _LOGICAL_READERS: dict[str, _Reader] = {
     DECIMAL_NAME: _decimal,
     DATE_NAME: lambda schema, payload: (
-        _EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))
+        EPOCH + timedelta(days=_integer(schema, _expect(payload, int)))
     ).date(),
     TIME_NAME: _time,
     TIMESTAMP_NAME: lambda schema, payload: (
-        _EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
+        EPOCH + timedelta(milliseconds=_integer(schema, _expect(payload, int)))
     ),
 }
