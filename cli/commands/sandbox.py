@@ -61,6 +61,9 @@ def up(
     brokers: Annotated[
         int, typer.Option(help="Number of brokers, 1 to 3; 3 tolerate the loss of one.")
     ] = 1,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Add a Schema Registry: see below.")
+    ] = False,
     use: UseOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -84,6 +87,9 @@ def up(
     basic authentication. Certificates and passwords are created for this sandbox, in its directory.
     Context sandbox-NAME is admin over SCRAM; sandbox-NAME-plain, -oauth and -mtls are admin by the
     other mechanisms, and sandbox-NAME-nobody is a user without ACLs.
+
+    With --registry there is Apicurio Registry with the API of Confluent's Schema Registry, without a
+    login, and its Avro converter is a plugin of the workers. Schemas are kept in memory.
     """
     from connectctl.ops.sandbox import cluster
 
@@ -94,6 +100,7 @@ def up(
         kafka_version=kafka_version,
         secured=secured,
         brokers=brokers,
+        registry=registry,
     )
     began = time.monotonic()
     with ExitStack() as stack:
@@ -269,6 +276,7 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
         "rest": list(sandbox.rest_urls),
         "missingPlugins": list(sandbox.missing_plugins),
         "olderPlugins": sandbox.older_plugins,
+        "registry": sandbox.registry_url,
     }
 
 
@@ -283,6 +291,8 @@ def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
         terminal.say(f"  broker   {address}")
     for url in sandbox.rest_urls:
         terminal.say(f"  worker   {url}")
+    if sandbox.registry_url:
+        terminal.say(f"  registry {sandbox.registry_url}")
     for plugin in sandbox.missing_plugins:
         terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
     for release in sorted(set(sandbox.older_plugins.values())):

@@ -15,7 +15,15 @@ from pathlib import Path
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.interrupts import put_in_order
-from connectctl.ops.sandbox import access, archives, groups, processes, record, security
+from connectctl.ops.sandbox import (
+    access,
+    archives,
+    groups,
+    processes,
+    record,
+    registry,
+    security,
+)
 from connectctl.ops.sandbox.context import write_context
 from connectctl.ops.sandbox.groups import LOCK_PATIENCE, Group
 from connectctl.ops.sandbox.handle import Sandbox
@@ -186,6 +194,9 @@ def _start(launch: Launcher) -> None:
     for number in numbers:
         launch.format_broker(number)
     launch.start_brokers(numbers)
+    if spec.registry:
+        registry.start(launch)
+        launch.plugins = (registry.plugins(launch),)
     launch.wait_for_brokers(numbers)
     if spec.secured:
         security.grant(launch.access().client)
@@ -197,6 +208,9 @@ def _start(launch: Launcher) -> None:
         launch, spec.group_id, spec.workers, spec.support, spec.extra_worker_properties
     )
     groups.start(launch, spec.group_id, nodes)
+    if spec.registry:
+        launch.on_progress(SandboxProgress("Waiting for the Schema Registry"))
+        registry.wait(launch)
 
 
 def _empty(root: Path, keep: tuple[Path, ...] = ()) -> None:

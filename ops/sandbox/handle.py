@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from connectctl.ops.sandbox import properties
+from connectctl.ops.sandbox import properties, registry
 from connectctl.ops.sandbox.access import access
 from connectctl.ops.sandbox.groups import Group, current
 from connectctl.ops.sandbox.jars.cache import Jars, cached
@@ -67,6 +67,11 @@ class Sandbox:
     @property
     def rest_urls(self) -> tuple[str, ...]:
         return self.group.rest_urls
+
+    @property
+    def registry_url(self) -> str | None:
+        """Return the address of the Schema Registry's API; None without one."""
+        return registry.url(self.record.node(registry.NAME).port) if self.spec.registry else None
 
     @property
     def context_path(self) -> Path:

@@ -54,12 +54,14 @@ class Launcher:
     anything else happens.
 
     ``training``: its JVMs write class-data archives when they end, if there are none yet.
+    ``plugins`` are directories of plugins that workers have besides Kafka's.
     """
 
     layout: SandboxLayout
     record: SandboxRecord
     on_progress: OnProgress = silent
     training: bool = False
+    plugins: tuple[Path, ...] = ()
     _java: java.Java | None = field(default=None, repr=False)
 
     def save(self) -> None:
@@ -132,11 +134,12 @@ class Launcher:
         version = spec.version.broker
         for name in map(broker_name, numbers):
             node = Node(name, self.record.brokers[name][access.internal(spec)], str(version))
-            self._spawn(node, self._command(version, "kafka.Kafka", name))
+            properties_file = str(self.layout.properties(name))
+            self._spawn(node, [*self._command(version, "kafka.Kafka", name), properties_file])
 
     def wait_for_brokers(self, numbers: Sequence[int]) -> None:
         names = [broker_name(number) for number in numbers]
-        with self._watching(names) as check:
+        with self.watching(names) as check:
             deadline = time.monotonic() + PATIENCE
             for name in names:
                 port = self.record.node(name).port
@@ -163,7 +166,7 @@ class Launcher:
                 group_id,
                 bootstrap_servers=self.record.bootstrap_servers,
                 port=port,
-                plugin_path=self.jars(version).plugins,
+                plugin_path=",".join(map(str, [self.jars(version).plugins, *self.plugins])),
                 support=support,
                 extra={**(self.security.of_worker(port) if spec.secured else {}), **extra},
                 replicas=spec.brokers,
@@ -180,7 +183,8 @@ class Launcher:
         version = parse_version(node.kafka_version)
         main = "org.apache.kafka.connect.cli.ConnectDistributed"
         options = self.security.java_options() if self.record.spec.secured else []
-        self._spawn(node, self._command(version, main, node.name, options))
+        command = self._command(version, main, node.name, options)
+        self._spawn(node, [*command, str(self.layout.properties(node.name))])
 
     def wait_for_group(self, group_id: str, started: Collection[str] = ()) -> None:
         """Wait until the workers ``started`` and the other live ones are one stable group.
@@ -196,7 +200,7 @@ class Launcher:
         if not running:
             return
         urls = [access.worker_url(self.record.spec, node.port) for node in running]
-        with self._watching([node.name for node in running]) as check:
+        with self.watching([node.name for node in running]) as check:
             deadline = time.monotonic() + PATIENCE
             readiness.wait_for_group(self.access(), group_id, urls, check=check, deadline=deadline)
 
@@ -247,16 +251,19 @@ class Launcher:
         options = [processes.mark(self.layout.root), heap, *_JVM, *shared, logging, *more]
         return [self.java().path, *options, "-cp", str(self.jars(version).root / kind / "*"), main]
 
+    def start_java(self, node: Node, arguments: Sequence[str]) -> None:
+        """Start another JVM, without waiting."""
+        options = [processes.mark(self.layout.root), _HEAP, *_JVM]
+        self._spawn(node, [self.java().path, *options, *arguments])
+
     def _spawn(self, node: Node, command: Sequence[str]) -> None:
         home, log = self.layout.home(node.name), self.layout.log(node.name)
-        pid, created = processes.spawn(
-            [*command, str(self.layout.properties(node.name))], cwd=home, log=log
-        )
+        pid, created = processes.spawn(command, cwd=home, log=log)
         self.record = self.record.with_node(replace(node, pid=pid, created=created))
         self.save()
 
     @contextmanager
-    def _watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
+    def watching(self, names: Sequence[str]) -> Iterator[Callable[[], None]]:
         """Yield a function that raises if one of these nodes has died, and add the log to errors of
         the wait.
         """

@@ -27,8 +27,8 @@ class SandboxSpec:
     ``extra_broker_properties`` override the sandbox's own. ``extra_listeners`` adds broker
     listeners, name to security protocol (``{"SASL": "SASL_PLAINTEXT"}``), on free ports; the
     sandbox itself always uses the listener PLAINTEXT, as ``User:ANONYMOUS``. ``secured`` has TLS,
-    logins and ACLs everywhere instead, without a PLAINTEXT listener: see ``security``. Raises
-    BadInput for an impossible combination.
+    logins and ACLs everywhere instead, without a PLAINTEXT listener: see ``security``. ``registry``
+    adds a Schema Registry. Raises BadInput for an impossible combination.
     """
 
     name: str = "default"
@@ -40,6 +40,7 @@ class SandboxSpec:
     extra_broker_properties: Mapping[str, str] = field(default_factory=dict)
     extra_listeners: Mapping[str, str] = field(default_factory=dict)
     secured: bool = False
+    registry: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)

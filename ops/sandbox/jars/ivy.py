@@ -37,7 +37,7 @@ _NO_ANSWER = re.compile(
 @dataclass(frozen=True, slots=True)
 class Dependency:
     """A module wanted in a configuration: its jar, with ``classifier`` a second one or, if
-    ``alone``, only that, and all it needs if ``transitive``.
+    ``alone``, only that, and all it needs if ``transitive``. ``extension`` is the kind of its file.
     """
 
     organisation: str
@@ -47,16 +47,17 @@ class Dependency:
     classifier: str = ""
     transitive: bool = True
     alone: bool = False
+    extension: str = "jar"
 
     @property
     def title(self) -> str:
-        """Return its name without the release; a jar with a classifier has that, too."""
+        """Return its name without the release; one with a classifier has that, too."""
         return f"{self.name}-{self.classifier}" if self.alone else self.name
 
     @property
     def file(self) -> str:
-        """Return the name of the jar with the classifier, as in a Maven repository."""
-        return f"{self.name}-{self.revision}-{self.classifier}.jar"
+        """Return the name of the file with the classifier, as in a Maven repository."""
+        return f"{self.name}-{self.revision}-{self.classifier}.{self.extension}"
 
 
 class NotInRepository(ConnectctlError):
@@ -102,7 +103,7 @@ def retrieve(
         str(cache),
     ]
     # "bundle" is how OSGi-minded projects call their jars (snappy-java, scala-logging …).
-    command += ["-types", "jar", "bundle"]
+    command += ["-types", "jar", "bundle", "tar.gz"]
     command += ["-retrieve", f"{into}/[conf]/[artifact]-[revision](-[classifier]).[ext]"]
     output, code = _run(command, keep_open, on_line)
     if code != 0:
@@ -128,7 +129,8 @@ def module_xml(dependencies: Iterable[Dependency]) -> str:
 
 
 def _dependency_xml(dependency: Dependency) -> str:
-    mapping = f"{dependency.configuration}->{'default' if dependency.transitive else 'master'}"
+    scope = "default" if dependency.transitive else "master"
+    mapping = f"{dependency.configuration}->{scope}"
     name = quoteattr(dependency.name)
     opening = (
         f"    <dependency org={quoteattr(dependency.organisation)} name={name} "
@@ -136,7 +138,8 @@ def _dependency_xml(dependency: Dependency) -> str:
     )
     if not dependency.classifier:
         return f"{opening}/>"
-    artifact = f'<artifact name={name} type="jar" ext="jar"'
+    kind = quoteattr(dependency.extension)
+    artifact = f"<artifact name={name} type={kind} ext={kind}"
     first = "" if dependency.alone else f"{artifact}/>"
     return (
         f"{opening}>{first}{artifact} "

@@ -81,14 +81,15 @@ class SourceRecord:
     None value a tombstone:
 
     - ``StringConverter`` (default): str; bool, int, float, dict and list as JSON; bytes unchanged
-    - ``JsonConverter``: bool, int, float, str, dict, list and tuple of these, bytes as base64; with
-      ``schemas.enable``, the default, in the envelope, whose schema is that of a plain value, and
-      null for a dict or list
+    - ``JsonConverter``: what ``value_schema`` or ``key_schema`` allows; without one bool, int, float,
+      str, dict, list and tuple of these, bytes as base64; with ``schemas.enable``, the default, in
+      the envelope, whose schema is that of a plain value, and null for a dict or list
+    - ``AvroConverter``, ``JsonSchemaConverter``: what the schema allows, or a plain value
     - ``ByteArrayConverter``: bytes
     - ``SimpleHeaderConverter`` (default of headers): as ``StringConverter``
 
-    Other types, such as datetime or Decimal, fail the task. Records are compared by identity, as in
-    Java. Do not modify them after ``poll`` has returned them.
+    Other types, such as datetime or Decimal without a schema in text, fail the task. Records are
+    compared by identity, as in Java. Do not modify them after ``poll`` has returned them.
     """
 
     source_partition: Partition

@@ -43,7 +43,13 @@ def converter_of(configs: Mapping[str, str], name: str, path: str) -> Converter:
     """Return the configured converter ``path``, which the property ``name`` of ``configs`` names.
     Raises ``BadInput`` if it cannot be imported, is no converter, or refuses its properties.
     """
-    found = import_object(path)
+    try:
+        found = import_object(path)
+    except BadInput as e:
+        if isinstance(e.__cause__, ImportError) and path.startswith("connectctl."):
+            hint = "pip install 'connectctl[schemas]'"
+            raise BadInput(f"{configs[name]} needs packages", why=e.why, next_step=hint) from e
+        raise
     if not (isinstance(found, type) and issubclass(found, Converter)):
         raise BadInput(
             f"{path} is not a converter ({name})",

@@ -28,6 +28,13 @@ SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 KINDS = {name: name for name in (JSON, STRING, BYTES, SIMPLE)} | {
     name.rpartition(".")[2]: name for name in (JSON, STRING, BYTES, SIMPLE)
 }
+_OURS = "connectctl.ops.task_runtime.registry"
+REGISTRY = {
+    "io.confluent.connect.avro.AvroConverter": f"{_OURS}.avro:AvroConverter",
+    "io.confluent.connect.json.JsonSchemaConverter": f"{_OURS}.json_schema:JsonSchemaConverter",
+}
+"""Converters whose schemas are in a Schema Registry, with the class that converts as they do."""
+KINDS |= {name: name for name in REGISTRY} | {name.rpartition(".")[2]: name for name in REGISTRY}
 UTF_8 = "UTF-8"
 # A number of any precision passes the encoder as text that no value has.
 _NUMBER = f"{uuid.uuid4()}:"
@@ -96,8 +103,8 @@ def text_encoding(configs: Mapping[str, str], name: str) -> codecs.CodecInfo:
 
 def _converter(configs: Mapping[str, str], name: str) -> Convert:
     kind = converter_class(configs, name)
-    if ":" in kind:
-        return converter_of(configs, name, kind).from_connect_data
+    if ":" in (path := REGISTRY.get(kind, kind)):
+        return converter_of(configs, name, path).from_connect_data
     if kind == BYTES:
         return _as_bytes
     if kind != JSON:

@@ -160,7 +160,7 @@ def _decimal(write: Payload, schema: Schema, value: Any) -> str:
 
 
 def _date(write: Payload, schema: Schema, value: Any) -> int:
-    return expect(value, date).toordinal() - EPOCH.toordinal()
+    return int(expect(value, date).toordinal()) - EPOCH.toordinal()
 
 
 def _time(write: Payload, schema: Schema, value: Any) -> int:
@@ -171,7 +171,7 @@ def _time(write: Payload, schema: Schema, value: Any) -> int:
 def _timestamp(write: Payload, schema: Schema, value: Any) -> int:
     if expect(value, datetime).tzinfo is None:
         raise ValueError("a datetime needs a time zone")
-    return (value - EPOCH) // _MILLISECOND
+    return int((value - EPOCH) // _MILLISECOND)
 
 
 _WRITERS: dict[str, _Writer] = dict.fromkeys(BITS, _integer) | {

@@ -20,6 +20,7 @@ from connectctl.ops.task_runtime.spi.converter import converter_of
 from connectctl.ops.task_runtime.spi.converters import (
     BYTES,
     JSON,
+    REGISTRY,
     SIMPLE,
     STRING,
     converter_class,
@@ -94,8 +95,8 @@ def reading_converters(configs: Mapping[str, str]) -> ReadingConverters:
 
 def _converter(configs: Mapping[str, str], name: str) -> ReadingConverter:
     kind = converter_class(configs, name)
-    if ":" in kind:
-        return ReadingConverter(kind, converter_of(configs, name, kind).to_connect_data)
+    if ":" in (path := REGISTRY.get(kind, kind)):
+        return ReadingConverter(kind, converter_of(configs, name, path).to_connect_data)
     if kind == BYTES:
         return ReadingConverter(kind, lambda topic, data: (OPTIONAL_BYTES, data))
     replaced = Counter[str]()

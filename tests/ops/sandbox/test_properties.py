@@ -20,7 +20,7 @@ def worker(version: str, **extra: str) -> dict[str, str]:
         "group",
         bootstrap_servers="127.0.0.1:9092",
         port=8083,
-        plugin_path=Path("/jars/plugins"),
+        plugin_path="/jars/plugins",
         support="enabled",
         extra=extra,
     )

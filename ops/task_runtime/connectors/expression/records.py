@@ -8,7 +8,7 @@ from typing import Any
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.connectors.expression.columns import Row, plain_value
 from connectctl.ops.task_runtime.spi.connector import Setting
-from connectctl.ops.task_runtime.spi.converters import BYTES, JSON
+from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, SIMPLE, STRING
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverter, reading_converters
 from connectctl.ops.task_runtime.spi.transform import Record
 
@@ -22,7 +22,7 @@ SETTINGS = (
     ),
     Setting(
         "value.converter",
-        "JsonConverter makes a column of each field of a JSON object.",
+        "JsonConverter, and those of a registry, make a column of each field.",
         default="StringConverter",
     ),
     Setting(
@@ -47,7 +47,8 @@ class RowReader:
         made = reading_converters(configs)
         self._key, self._value, self._writes_text = made.key, made.value, writes_text
         self._is_null = configs.get(MISSING, "fail") == "null"
-        self.has_fields = made.value.name == JSON
+        self.has_fields = made.value.name not in (STRING, BYTES, SIMPLE)
+        self._is_json = made.value.name == JSON
         self.reads_bytes = BYTES in (made.key.name, made.value.name)
 
     def rows(self, records: Sequence[Record], names: Collection[str]) -> list[Row]:
@@ -69,7 +70,9 @@ class RowReader:
         if name == "key":
             return plain_value(self._read(self._key, record.key, "key", record))
         if name == "value":
-            return _text(record.value) if self.has_fields else self.fields(record)
+            if not self.has_fields:
+                return self.fields(record)
+            return _text(record.value) if self._is_json else plain_value(fields)
         if name in OF_RECORD:
             return getattr(record, name)
         if fields is None:  # a tombstone

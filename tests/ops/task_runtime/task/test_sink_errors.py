@@ -160,7 +160,7 @@ def test_a_dead_letter_has_what_the_record_has_and_where_it_failed() -> None:
         "task.id": "3",
         "stage": "VALUE_CONVERTER",
         "class.name": CONVERTER,
-        "exception.class.name": "connectctl.ops.task_runtime.spi.json_schemas.DataError",
+        "exception.class.name": "connectctl.ops.task_runtime.spi.schema.DataError",
     }
 
 

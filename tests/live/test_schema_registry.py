@@ -1,0 +1,266 @@
+"""What a worker's converter writes is read here to equal values, and the other way round, on a real
+Schema Registry.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from connectctl import schema as of
+from connectctl.ops.clients.java import find_java
+from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.config import paths
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.sandbox import registry
+from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec, down, up
+from connectctl.ops.task_runtime.spi.converters import Convert, converters
+from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
+from connectctl.schema import Schema
+from documentation import ROOT, blocks
+from fakes.schemavalues import everything, typed_values
+from hypothesis import HealthCheck, given, settings
+from live.real import connectctl, connector, create_topic, eventually, write
+from live.rundirectory import well
+
+pytestmark = [
+    pytest.mark.live,
+    # Spark leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
+FILE = "org.apache.kafka.connect.file.FileStream"
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
+HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
+INSERT = "org.apache.kafka.connect.transforms.InsertField$Value"
+KINDS = ("AvroConverter", "JsonSchemaConverter")
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    made = up(SandboxSpec(name="schemas", workers=1, support="enabled", registry=True))
+    yield made
+    down("schemas")
+
+
+def url_of(sandbox: Sandbox) -> str:
+    assert sandbox.registry_url is not None
+    return sandbox.registry_url
+
+
+def configs(sandbox: Sandbox, kind: str, **more: str) -> dict[str, str]:
+    own = {"schema.registry.url": url_of(sandbox)} | {
+        name.replace("_", "."): value for name, value in more.items()
+    }
+    return {"value.converter": kind} | {f"value.converter.{n}": v for n, v in own.items()}
+
+
+def both(sandbox: Sandbox, kind: str, **more: str) -> tuple[Convert, Read]:
+    made = configs(sandbox, kind, **more)
+    return converters(made).of_value, reading_converters(made).value.read
+
+
+def javas(sandbox: Sandbox) -> dict[str, str]:
+    """The properties of Apicurio's converter with the wire format of Confluent's."""
+    return {
+        "apicurio.registry.url": url_of(sandbox).replace("ccompat/v7", "registry/v2"),
+        "apicurio.registry.as-confluent": "true",
+        "apicurio.registry.use-id": "contentId",
+        "apicurio.registry.auto-register": "true",
+        "apicurio.registry.headers.enabled": "false",
+    }
+
+
+class Peer:
+    """A JVM that converts by the converter of workers."""
+
+    def __init__(self, sandbox: Sandbox, directory: Path):
+        java = find_java().path
+        jars = paths.cache_directory() / "jars" / registry.NAME / registry.VERSION / "plugins"
+        class_path = os.pathsep.join(map(str, jars.resolve().rglob("*.jar")))
+        source = Path(__file__).with_name("ConverterPeer.java")
+        compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path]
+        subprocess.run([*compiler, "-d", str(directory), str(source)], check=True, timeout=600)
+        own = [f"{name}={value}" for name, value in javas(sandbox).items()]
+        self.process = subprocess.Popen(
+            [
+                java,
+                "-cp",
+                f"{directory}{os.pathsep}{class_path}",
+                "peer.ConverterPeer",
+                registry.CONVERTER,
+                *own,
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def ask(self, way: str, topic: str, data: bytes | None) -> bytes:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert data is not None
+        self.process.stdin.write(f"{way} {topic} {base64.b64encode(data).decode()}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        assert not answer.startswith("error"), answer
+        return base64.b64decode(answer)
+
+
+@pytest.fixture(scope="module")
+def peer(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    made = Peer(sandbox, tmp_path_factory.mktemp("peer"))
+    with made.process:  # which ends with its input
+        yield made
+
+
+def test_values_of_all_types_are_equal_on_both_sides(sandbox: Sandbox, peer: Peer) -> None:
+    write_avro, read_avro = both(sandbox, "AvroConverter")
+    write_json, read_json = both(sandbox, "JsonConverter")
+    topics = (f"of-all-types-{n}" for n in range(10**6))
+
+    def check(schema: Schema, value: Any) -> None:
+        topic = next(topics)
+        theirs = peer.ask("write", topic, write_json(topic, schema, value))
+        assert read_avro(topic, theirs) == (schema, value)
+        topic = next(topics)
+        back = peer.ask("read", topic, write_avro(topic, schema, value))
+        assert read_json(topic, back) == (schema, value)
+
+    check(*everything())
+    kept = dict(everything()[0], doc="why", version=3, parameters={"a": "b"})
+    check(kept, everything()[1])
+
+    @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(typed_values())
+    def drawn(typed: tuple[Schema, Any]) -> None:
+        check(*typed)
+
+    drawn()
+
+
+def test_a_worker_reads_what_is_written_here_and_writes_what_is_read_here(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    ours = create_topic(sandbox.bootstrap_servers, "written-here", 1, "delete")
+    theirs = create_topic(sandbox.bootstrap_servers, "written-there", 1, "delete")
+    write_avro, read_avro = both(sandbox, "AvroConverter")
+    order = of.struct("shop.Order", id=of.STRING, n=of.INT16, note=of.optional(of.STRING))
+    write(
+        sandbox.bootstrap_servers,
+        ours,
+        (None, write_avro(ours, order, {"id": "a", "n": 7})),
+        (None, None),
+    )
+    (tmp_path / "in.txt").write_text("größe\n")
+    java = {"value.converter": registry.CONVERTER} | {
+        f"value.converter.{n}": v for n, v in javas(sandbox).items()
+    }
+    common = {"tasks.max": "1", "key.converter": TEXT, **java}
+    reads = {
+        "connector.class": f"{FILE}SinkConnector",
+        "topics": ours,
+        "file": f"{tmp_path}/out.txt",
+    }
+    writes = {
+        "connector.class": f"{FILE}SourceConnector",
+        "topic": theirs,
+        "file": f"{tmp_path}/in.txt",
+        "transforms": "hoist,insert",
+        "transforms.hoist.type": HOIST,
+        "transforms.hoist.field": "line",
+        "transforms.insert.type": INSERT,
+        "transforms.insert.static.field": "of",
+        "transforms.insert.static.value": "x",
+        "transforms.insert.timestamp.field": "at",
+    }
+    with connector(sandbox, "reads", common | reads), connector(sandbox, "writes", common | writes):
+        text = eventually(
+            lambda: (tmp_path / "out.txt").exists() and (tmp_path / "out.txt").read_text()
+        )
+        kafka = Kafka({"bootstrap.servers": sandbox.bootstrap_servers}, timeout=120)
+        found = eventually(lambda: kafka.image([theirs], patience=30)[theirs].latest)
+    assert text.splitlines()[0] == "Struct{id=a,n=7}"
+    schema, value = read_avro(theirs, found[0].value)
+    assert schema is not None
+    assert [(f["field"], f["type"], f["optional"]) for f in schema["fields"]] == [
+        ("line", "string", False),
+        ("at", "int64", True),
+        ("of", "string", True),
+    ]
+    assert (value["line"], value["of"], value["at"].tzinfo) == ("größe", "x", UTC)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_subjects_and_the_newest_schema(sandbox: Sandbox, kind: str) -> None:
+    write_first, read = both(sandbox, kind)
+    topic = f"evolves-{kind}"
+    first = of.struct("shop.Kept", a=of.INT32)
+    second = of.struct("shop.Kept", a=of.INT32, b={**of.optional(of.STRING), "default": "x"})
+    old = write_first(topic, first, {"a": 1})
+    new = write_first(topic, second, {"a": 2, "b": None})
+    assert old is not None
+    assert old == write_first(topic, dict(first), {"a": 1})  # registered once
+    assert [read(topic, data)[1] for data in (old, new)] == [{"a": 1}, {"a": 2, "b": "x"}]
+    latest = both(sandbox, kind, use_latest_version="true")[0]
+    assert read(topic, latest(topic, None, {"a": 3, "b": "y"}))[1] == {"a": 3, "b": "y"}
+    assert latest(topic, None, None) is None
+    by_record = configs(sandbox, kind)
+    name = "value.converter.value.subject.name.strategy"
+    by_record[name] = "io.confluent.kafka.serializers.subject.RecordNameStrategy"
+    written = converters(by_record).of_value(topic, first, {"a": 4})
+    assert read(topic, written)[1] == {"a": 4}
+    known = {"auto_register_schemas": "false"}
+    assert both(sandbox, kind, **known)[0](topic, second, {"a": 2, "b": None}) == new
+    with pytest.raises(ConnectctlError, match="does not have the schema of absent-value"):
+        both(sandbox, kind, **known)[0]("absent", first, {"a": 1})
+    with pytest.raises(ConnectctlError, match=r"has no schema.*use.latest.version"):
+        write_first(topic, None, {"a": 1})
+    other = KINDS[1 - KINDS.index(kind)]
+    with pytest.raises(ConnectctlError, match="of type"):
+        both(sandbox, other)[1](topic, old)
+    with pytest.raises(ConnectctlError, match="does not have schema 99999"):
+        read(topic, b"\x00" + (99999).to_bytes(4, "big"))
+
+
+def test_the_page_on_schemas(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for block in blocks(ROOT / "docs/how-to/schemas.md"):
+        if block.file:
+            text = block.text.replace("http://localhost:8081", url_of(sandbox))
+            text = text.replace("orders.txt", f"{tmp_path}/orders.txt")
+            (tmp_path / block.file).write_text(text)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    create_topic(sandbox.bootstrap_servers, "orders", 1, "delete")
+    for job in ("orders.yaml", "received.yaml"):
+        where = [
+            "--context",
+            "sandbox-schemas",
+            "--group-id",
+            "of-the-page",
+            "run",
+            str(tmp_path / job),
+            "--yes",
+            "-o",
+            "json",
+        ]
+        assert well(connectctl(*where))["records"] == 1
+    assert (tmp_path / "orders.txt").read_text() == "shop.Order a1 9.50\n"
+    kafka = Kafka({"bootstrap.servers": sandbox.bootstrap_servers}, timeout=120)
+    read = both(sandbox, "AvroConverter")[1]
+    (record,) = kafka.image(["orders"], patience=30)["orders"].latest
+    schema, value = read("orders", record.value)
+    assert schema is not None
+    assert json.loads(json.dumps(schema))["name"] == "shop.Order"
+    at = datetime(2024, 2, 29, tzinfo=UTC)
+    assert value == {"id": "a1", "price": Decimal("9.50"), "at": at, "note": None}
