@@ -210,17 +210,16 @@ def value_by_rest(offset: dict[str, Any] | None) -> bytes | None:
     return None if offset is None else connect_json(java_map(offset)).encode()
 
 
-def java_map(members: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return ``members`` in the order of Java's ``HashMap``, to which ``JsonConverter`` added them
-    one by one.
+def java_map(members: dict[str, Any] | None, buckets: int = 16) -> dict[str, Any] | None:
+    """Return ``members`` in the order of Java's ``HashMap``, which had so many ``buckets`` at first,
+    a power of two, and to which they were added one by one, as ``JsonConverter`` adds them.
 
     Buckets are in order, and members of a bucket in insertion order; a resize keeps that order.
     Treeified buckets do not occur here.
     """
     if members is None:
         return None
-    buckets = 16
-    while len(members) > buckets * 0.75:
+    while len(members) > int(buckets * 0.75):
         buckets *= 2
     return dict(sorted(members.items(), key=lambda member: _spread(member[0]) & (buckets - 1)))
 
@@ -233,6 +232,7 @@ def in_hash_order(names: tuple[str, ...]) -> bool:
     return tuple(java_map(dict.fromkeys(names)) or ()) == names
 
 
+@lru_cache(4096)
 def _spread(text: str) -> int:
     """Return ``HashMap.hash`` of a string: its ``hashCode`` over UTF-16 units, with the upper bits
     folded in.

@@ -51,7 +51,7 @@ from connectctl.ops.task_runtime.spi.reading_converters import reading_converter
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
 from connectctl.ops.task_runtime.task.at_least_once import GroupCommits
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 from svgplot import plot  # type: ignore[import-not-found]  # beside this file

@@ -113,7 +113,7 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     hesitate = staticmethod(lambda: time.sleep(chance.uniform(0, attempt.hesitation)))
     kind = type("Hesitant", (Told,), {"hesitate": hesitate})
     properties = {"socket.timeout.ms": str(SOCKET_TIMEOUT_MS)}
-    supply = transform_source(spec, config, stats)
+    supply = transform_source(spec, attempt.task, config, stats)
     with (
         closing(group_ledger(spec, shared, attempt.task, stats, stopped)) as ledger,
         closing(supply),

@@ -161,7 +161,10 @@ def _of_connectors(
         for connector in of_runs
     }
     archives = {name: manifest_topic(name) for name, kind in classes.items() if kind == ARCHIVE}
-    letters = {queue for connector in sinks if (queue := dead_letters(connector.config))}
+    of_sources = [connector for connector in sources if _is_of_runs(connector)]
+    letters = {
+        queue for connector in (*sinks, *of_sources) if (queue := dead_letters(connector.config))
+    }
     writers = [
         *sources,
         *transforms,

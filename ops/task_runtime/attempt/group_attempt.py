@@ -17,11 +17,12 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, TransformConnector
 from connectctl.ops.task_runtime.task.at_least_once import GroupCommits, GroupIdempotentProducer
 from connectctl.ops.task_runtime.task.dead_letters import DeadLetterProducer
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 from connectctl.ops.task_runtime.task.transform_source import TransformSource
+from connectctl.ops.task_runtime.transforms.chain import transformation_chain
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
@@ -113,7 +114,7 @@ def group_source(
     kind = connector_class(spec.path)
     if issubclass(kind, SinkConnector):
         return sink_source(kind, spec, shared, task, config, stats)
-    return transform_source(spec, config, stats)
+    return transform_source(spec, task, config, stats)
 
 
 def sink_source(
@@ -135,18 +136,21 @@ def sink_source(
         spec.delivery.exactly_once,
         note,
         _reads(spec).consumer.most_records,
+        chain=transformation_chain(spec.config),
     )
 
 
 def transform_source(
-    spec: TaskSpec, config: Mapping[str, str], stats: TaskStats
+    spec: TaskSpec, task: int, config: Mapping[str, str], stats: TaskStats
 ) -> TransformSource:
     reads, kind = _reads(spec), connector_class(spec.path)
     assert issubclass(kind, TransformConnector)
     topic, columns = spec.config.get(OUTPUT, "").strip() or None, writes_columns(spec)
     output = OutputSettings(topic, lambda topic: _is_input(reads, topic), columns)
     most = reads.consumer.most_records
-    return TransformSource(kind.task, config, output, spec.delivery.interval, most, stats.meter)
+    source = TransformSource(kind.task, config, output, spec.delivery.interval, most, stats.meter)
+    source.handle_errors(error_settings(spec.config), spec.connector, task, stats.lines.append)
+    return source
 
 
 def _reads(spec: TaskSpec) -> Subscription:

@@ -31,6 +31,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskRes
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
+from connectctl.ops.task_runtime.task.source_conversion import source_conversion
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
@@ -364,7 +365,7 @@ def _run(
     supply: TaskRecordSource
     opened: AbstractContextManager[SourceOffsetsLedger] | AbstractContextManager[GroupLedger]
     if spec.subscription is None:
-        supply = _record_source(spec, config, stats)
+        supply = _record_source(spec, task, config, stats)
         kind = source_producer_class(supply, spec.delivery)
     else:
         supply = group_source(spec, shared, task, config, stats)
@@ -394,7 +395,9 @@ def source_producer_class(
     return TaskProducer if delivery.exactly_once or copies_batches else IdempotentProducer
 
 
-def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) -> TaskRecordSource:
+def _record_source(
+    spec: TaskSpec, task: int, config: Mapping[str, str], stats: TaskStats
+) -> TaskRecordSource:
     """Return the connector's own supply for a task, or a polled task."""
     connector, delivery = connector_class(spec.path), spec.delivery
     assert issubclass(connector, SourceConnector)
@@ -403,12 +406,15 @@ def _record_source(spec: TaskSpec, config: Mapping[str, str], stats: TaskStats) 
     )
     if supply is not None:
         return supply
+    made, own_topic = converters(spec.config), spec.offsets if delivery.exactly_once else ""
+    configs = {**spec.config, "name": spec.connector}
     return PolledSource(
         connector.task,
         spec.connector,
         config,
         lambda: boundaries_of(delivery),
-        converters(spec.config),
-        spec.offsets if delivery.exactly_once else "",
+        made,
+        own_topic,
         stats.meter,
+        source_conversion(configs, made, task, own_topic, stats.meter, stats.lines.append),
     )

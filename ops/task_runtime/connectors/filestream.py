@@ -74,8 +74,9 @@ class FileStreamTask(SourceTask):
         self._path = configs["file"]
         self._topic = configs["topic"]
         self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
-        # JsonConverter writes bytes in another way than text.
-        self._as_text = configs.get("value.converter", "").endswith("JsonConverter")
+        # JsonConverter and transformations take bytes in another way than text.
+        is_json = configs.get("value.converter", "").endswith("JsonConverter")
+        self._as_text = is_json or bool(configs.get("transforms", "").strip())
         self._bounded = configs.get("until.end", "false").lower() == "true"
         self._partition: Partition = {"filename": self._path}
         stored = self.context.offsets.offset(self._partition) or {}

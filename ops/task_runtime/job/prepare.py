@@ -264,12 +264,12 @@ def _delivery(connector: Connector, config: Mapping[str, str]) -> DeliverySettin
 def _own_topics(
     connector: Connector, name: str, config: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """Return the internal topics of a sink and its dead letter queue topic, each with its
+    """Return the internal topics of a sink and the dead letter topic, each with its
     configuration.
     """
-    if not isinstance(connector, SinkConnector):
-        return {}
-    found = {topic: dict(of) for topic, of in connector.internal_topics(name).items()}
+    found = dict[str, dict[str, str]]()
+    if isinstance(connector, SinkConnector):
+        found = {topic: dict(of) for topic, of in connector.internal_topics(name).items()}
     letters = error_settings(config).topic
     return found | ({letters: {}} if letters is not None else {})
 

@@ -16,6 +16,7 @@ from connectctl.ops.connect.source_transactions import (
 )
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka.bootstrap import same_to_connect
+from connectctl.ops.task_runtime.spi.error_settings import silent_loss
 
 PRODUCER = "producer.override."
 STRICT = "epoch.per.transaction"
@@ -50,7 +51,6 @@ _FIXED = {
 _SET_BY_CONNECTCTL = {"transaction.timeout.ms", "bootstrap.servers"}
 _UNSUPPORTED = {
     "topic.creation.": "topics are created only by the brokers (auto.create.topics.enable)",
-    "errors.": "a record that cannot be written fails the task",
     "consumer.override.": "offsets are read with the client configuration of the context",
     "admin.override.": "topics and tasks are managed with the client configuration of the context",
 }
@@ -104,7 +104,7 @@ def delivery_settings(config: Mapping[str, str]) -> DeliverySettings:
         _librdkafka(given),
         {k: v for k, v in given.items() if k.startswith(SECURITY)},
         given.get("bootstrap.servers"),
-        (*_ignored(given, once), *_unsupported(config)),
+        (*_ignored(given, once), *_unsupported(config), *silent_loss(config)),
         once,
         flush / 1000,
         latency=None if latency is None else latency / 1000,
@@ -131,8 +131,7 @@ def group_delivery(config: Mapping[str, str]) -> DeliverySettings:
     once = config.get("guarantee") != "at-least-once"
     interval = int(config.get("commit.interval.ms", GROUP_INTERVAL))
     how = _of_a_group(config, interval, max(GROUP_TIMEOUT, 2 * interval), exactly_once=once)
-    notes = [*_without_effect(config, "errors.", "an exception of a transform ends its task")]
-    notes += [] if once else ["guarantee=at-least-once: a failure can cause duplicates."]
+    notes = [] if once else ["guarantee=at-least-once: a failure can cause duplicates."]
     return replace(how, ignored=(*how.ignored, *notes))
 
 
@@ -150,6 +149,7 @@ def _of_a_group(
         ignored=(
             *_ignored(given, exactly_once),
             *_without_effect(config, LATENCY, "it is for source connectors"),
+            *silent_loss(config),
         ),
         exactly_once=exactly_once,
     )

@@ -1,5 +1,5 @@
-"""A sink's settings for records that fail: ``errors.*``, as in ``SinkConnectorConfig`` (KIP-298).
-Pure.
+"""The settings for records that fail: ``errors.*``, as in ``ConnectorConfig`` and
+``SinkConnectorConfig`` (KIP-298). Dead letters of sources and transforms are an addition. Pure.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True)
 class ErrorSettings:
-    """A sink's ``errors.*``, with Connect's defaults. ``topic`` is the dead letter topic, None
-    without one; its ``replication_factor`` is -1 for the brokers' default, None if not configured.
+    """``errors.*``, with Connect's defaults. ``topic`` is the dead letter topic, None without one;
+    its ``replication_factor`` is -1 for the brokers' default, None if not configured.
+
+    A conversion or transformation that raises ``RetriableError`` is repeated for
+    ``retry_timeout_ms``, forever with -1, after pauses of ``retry_delay_max_ms`` at most.
     """
 
     tolerate_all: bool = False
@@ -25,6 +28,8 @@ class ErrorSettings:
     topic: str | None = None
     replication_factor: int | None = None
     context_headers: bool = False
+    retry_timeout_ms: int = 0
+    retry_delay_max_ms: int = 60_000
 
     @property
     def reports(self) -> bool:
@@ -58,7 +63,28 @@ def error_settings(configs: Mapping[str, str]) -> ErrorSettings:
         topic,
         None if replication is None else int(replication),
         _flag(configs, f"{DLQ}context.headers.enable"),
+        _number(configs, "errors.retry.timeout", 0),
+        _number(configs, "errors.retry.delay.max.ms", 60_000),
     )
+
+
+def silent_loss(configs: Mapping[str, str]) -> list[str]:
+    """Return a line if records that fail are left out, and only a metric counts them."""
+    settings = error_settings(configs)
+    if not settings.tolerate_all or settings.reports:
+        return []
+    return [
+        "errors.tolerance is all, without a dead letter topic and with errors.log.enable=false: "
+        "records that fail in a converter or a transformation are dropped silently. Set "
+        f"{DLQ}topic.name, or errors.log.enable=true."
+    ]
+
+
+def _number(configs: Mapping[str, str], name: str, default: int) -> int:
+    given = configs.get(name, str(default)).strip()
+    if not given.removeprefix("-").isdecimal():
+        raise _invalid(name, given, "a number of milliseconds")
+    return int(given)
 
 
 def _flag(configs: Mapping[str, str], name: str) -> bool:

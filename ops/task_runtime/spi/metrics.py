@@ -1,6 +1,7 @@
 """The metrics of a task, under the names of Connect's where Connect has the same metric.
 
-Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics`` and ``connector-task-metrics``.
+Source: ``ConnectMetricsRegistry``, groups ``source-task-metrics``, ``connector-task-metrics`` and
+``task-error-metrics``.
 Totals and extremes are those of the whole run. There are no rates: derive them from the totals.
 Without exactly-once, the records between two flushes of offsets count as a transaction.
 """
@@ -11,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from connectctl.ops.task_runtime.spi.error_meter import ErrorMeter, error_metrics
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms, latency_metrics
 from connectctl.ops.task_runtime.spi.sink_meter import CommitMeter, SinkMeter, mean, sink_metrics
 
@@ -19,7 +21,7 @@ Metrics = dict[str, int | float | None]
 
 
 @dataclass
-class TaskMeter(CommitMeter):
+class TaskMeter(CommitMeter, ErrorMeter):
     """A task's counters other than its transactions, in one lease or in all. Times are in seconds.
 
     ``settled`` are completed records: committed, aborted as the task requested (``discarded``), or
@@ -135,6 +137,7 @@ def metrics(total: Totals) -> Metrics:
         "offset-commit-avg-time-ms": mean(meter.commit_time * 1000, meter.commits),
         "offset-commit-success-percentage": mean(meter.commits, attempts),
         "offset-commit-failure-percentage": mean(meter.failed_commits, attempts),
+        **error_metrics(meter),
         "global-offset-write-failure-total": meter.global_failures,
         "global-offset-unwritten-count": len(total.unwritten),
         **latency_metrics(total.latency, total.last_latency),

@@ -2,8 +2,7 @@
 
 Source: ``ConnectMetricsRegistry``, groups ``sink-task-metrics``, ``connector-task-metrics`` and
 ``task-error-metrics``. Rates are left to monitoring: they are the slopes of the totals. A commit is
-completed when it returns, so that none is skipped for another; the retries of conversions that
-Connect counts do not exist here.
+completed when it returns, so that none is skipped for another.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
+
+from connectctl.ops.task_runtime.spi.error_meter import ErrorMeter, error_metrics
 
 _EXTREMES = {"longest_poll", "longest_put", "longest_commit", "largest_batch", "most_active"}
 
@@ -58,13 +59,12 @@ class CommitMeter:
 
 
 @dataclass
-class SinkMeter(CommitMeter):
+class SinkMeter(CommitMeter, ErrorMeter):
     """Totals of one task, in one lease or in all; times are in seconds.
 
     ``read`` were polled, ``sent`` were given to ``put`` and taken, in ``puts`` calls. ``retries``
     are calls that want the same records again. ``commits`` wrote offsets, ``commit_skips`` had none
-    to write; their time begins with ``pre_commit``. Of records, ``failures`` could not be converted
-    or were reported, of which ``skipped`` were tolerated.
+    to write; their time begins with ``pre_commit``.
     """
 
     read: int = 0
@@ -76,10 +76,6 @@ class SinkMeter(CommitMeter):
     most_active: int = 0
     retries: int = 0
     commit_skips: int = 0
-    failures: int = 0
-    logged: int = 0
-    dead_letters: int = 0
-    skipped: int = 0
 
     def put(self, size: int, seconds: float) -> None:
         """Count a batch that ``put`` accepted. An empty one does not count."""
@@ -117,11 +113,7 @@ def sink_metrics(
         "offset-commit-avg-time-ms": mean(meter.commit_time * 1000, meter.commits),
         "offset-commit-success-percentage": mean(meter.commits, attempts),
         "offset-commit-failure-percentage": mean(meter.failed_commits, attempts),
-        "total-record-failures": meter.failures,
-        "total-record-errors": meter.failures - meter.skipped,
-        "total-records-skipped": meter.skipped,
-        "total-errors-logged": meter.logged,
-        "deadletterqueue-produce-requests": meter.dead_letters,
+        **error_metrics(meter),
     }
 
 

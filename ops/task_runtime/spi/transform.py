@@ -124,6 +124,7 @@ class Transform(ABC):
     class, or its function of DataFrames, by name.
 
     An exception in a method fails the task and aborts the open transaction; nothing is retried.
+    ``report`` handles a single record instead.
     Keys and values are bytes: converters are not used.
     """
 
@@ -132,6 +133,12 @@ class Transform(ABC):
     """Whether ``process`` returns only columns. They are written as whole record batches, without
     an object for each record, if the job has an output topic and
     ``consumer.override.max.poll.records`` is not below its default.
+    """
+
+    report: Callable[[Record, Exception], None] | None = None
+    """Reports a record that cannot be processed, as ``errors.*`` says: logs it, writes it to the dead
+    letter topic in the transaction of its offset, and raises ``ConnectctlError`` if
+    ``errors.tolerance`` is none. None if ``errors.*`` is not configured.
     """
 
     # a hook that most do not need

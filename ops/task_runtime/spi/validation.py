@@ -35,11 +35,8 @@ from connectctl.ops.task_runtime.spi.plugins import connector_class, path_of
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
 from connectctl.ops.task_runtime.spi.subscription import input_problems
+from connectctl.ops.task_runtime.transforms.chain import transformation_chain
 
-UNSUPPORTED = {
-    "transforms": "Single message transformations are not supported here",
-    "predicates": "Predicates are not supported here",
-}
 WORKERS = ("DISABLED", "PREPARING", "ENABLED")
 _REFERENCE = re.compile(r"\$\{\w[^}:]*:[^}]*\}")
 _NO_BOUNDARIES = (
@@ -90,9 +87,7 @@ def check(
 def _problems(
     name: str, config: Mapping[str, str], group: str, offsets_topic: str, connector: Connector
 ) -> Iterator[str]:
-    for each, why in UNSUPPORTED.items():
-        if config.get(each, "").strip():
-            yield f"{why} ({each})"
+    yield from _record_problems(config, connector)
     for each, value in config.items():
         if _REFERENCE.search(value):
             yield f"{each} refers to a config provider, which is not supported here"
@@ -153,13 +148,26 @@ def latency_problems(config: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _sink_problems(config: Mapping[str, str]) -> Iterator[str]:
-    yield from input_problems(config)
-    for parse in (error_settings, reading_converters):
+def _record_problems(config: Mapping[str, str], connector: Connector) -> Iterator[str]:
+    """Yield the problems of transformations and of ``errors.*``."""
+    if config.get("transforms", "").strip() and not connector.converts:
+        yield (
+            f"{config['connector.class']} has no records for single message transformations, which "
+            "are applied between a converter and a task (transforms)"
+        )
+    for parse in (error_settings, transformation_chain):
         try:
             parse(config)
         except BadInput as e:
             yield str(e)
+
+
+def _sink_problems(config: Mapping[str, str]) -> Iterator[str]:
+    yield from input_problems(config)
+    try:
+        reading_converters(config)
+    except BadInput as e:
+        yield str(e)
 
 
 def _worker_problems(config: Mapping[str, str]) -> Iterator[str]:

@@ -17,7 +17,7 @@ TIMEOUT_MS = 60_000
 
 
 class DeadLetterProducer:
-    """The ``DeadLetters`` of ``sink_errors``. Its producer is opened with the first record, which
+    """The ``DeadLetters`` of ``record_errors``. Its producer is opened with the first record, which
     most tasks never have.
     """
 

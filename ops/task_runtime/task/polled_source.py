@@ -29,7 +29,11 @@ from connectctl.ops.task_runtime.spi.connector import (
 )
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
-from connectctl.ops.task_runtime.task.record_buffer import RecordSerializer
+from connectctl.ops.task_runtime.task.source_conversion import (
+    Converted,
+    SourceConversion,
+    source_conversion,
+)
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
 
@@ -54,9 +58,13 @@ class PolledSource:
     converters: Converters
     offsets_topic: str
     meter: TaskMeter = field(default_factory=TaskMeter)
+    conversion: SourceConversion | None = None
+    """Where it is None, records are converted by ``converters`` alone."""
 
     def __post_init__(self) -> None:
-        self._serializer = RecordSerializer(self.converters, self.offsets_topic)
+        self._conversion = self.conversion or source_conversion(
+            {"name": self.connector}, self.converters, 0, self.offsets_topic, self.meter
+        )
         self._offsets: TaskOffsets
         self._task: SourceTask | None = None
         self._caller: TaskCaller = CallingThread()
@@ -72,6 +80,8 @@ class PolledSource:
         self._flushing: dict[bytes, bytes | None] = {}
         self._in_hand = False
         self._unasked = False
+        self._all_dropped = False
+        self._conversion.errors.discard()
         self._polled: float | None = None
         """When the current records were polled."""
         self._failing: str | None = None
@@ -119,6 +129,7 @@ class PolledSource:
         task = self._task
         assert task is not None
         self._boundaries.ready()
+        self._all_dropped = False
         if not self._waiting:
             self._poll_once(task)
         if self._waiting and (batch := self._batch_of(self._waiting.popleft())) is not None:
@@ -161,10 +172,14 @@ class PolledSource:
         return batch
 
     def _batch_of(self, segment: Segment) -> TransactionBatch | None:
-        outgoing, bulks = self._serializer.of(segment.records)
-        named = partial(_named, segment.records, bool(bulks))
+        converted = self._conversion.of(segment.records)
+        self._all_dropped = 0 < len(segment.records) == converted.dropped
         made = TransactionBatch(
-            outgoing, bulks, more=True, describe_record=named, polled=self._polled
+            [*converted.records, *converted.letters],
+            converted.bulks,
+            more=True,
+            describe_record=partial(_named_message, segment.records, converted),
+            polled=self._polled,
         )
         self._sent += len(segment.records)
         if self._wants_records and isinstance(segment.records, Sequence):
@@ -325,10 +340,10 @@ class PolledSource:
 
     @property
     def has_more(self) -> bool:
-        """Return whether the last poll failed and is retried; otherwise a poll without records
-        means idle.
+        """Return whether the last poll failed and is retried, or gave records that were all left
+        out; otherwise a poll without records means idle.
         """
-        return self._failing is not None
+        return self._failing is not None or self._all_dropped
 
     @property
     def producer_properties(self) -> Mapping[str, str]:
@@ -347,6 +362,15 @@ class PolledSource:
 def _overrides(method: Callable[..., Any], default: Callable[..., Any]) -> bool:
     """Return whether a task overrides this method."""
     return getattr(method, "__func__", None) is not default
+
+
+def _named_message(records: Batch, converted: Converted, number: int) -> str:
+    """Return the name of the polled record that became message ``number``."""
+    if converted.numbers is None:
+        return _named(records, bool(converted.bulks), number)
+    if number >= len(converted.numbers):
+        return f"The dead letter {number - len(converted.numbers) + 1} of the last poll"
+    return _named(records, False, converted.numbers[number])
 
 
 def _named(records: Batch, grouped: bool, number: int) -> str:

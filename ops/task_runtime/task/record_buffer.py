@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,10 @@ class RecordBuffer:
         )
 
 
+class ForbiddenTopic(ConnectctlError):
+    """A record is for the offsets topic of its own task, which fails whatever is tolerated."""
+
+
 class RecordSerializer:
     """Converts records. Raises ``ConnectctlError`` for one that would go to ``forbidden``, the
     task's own offsets topic.
@@ -170,7 +174,7 @@ class RecordSerializer:
         if not isinstance(records, Sequence):
             return [], [self._bulk(records)]
         bulks = self._bulks(records)
-        return ([], bulks) if bulks is not None else (list(map(self._one, records)), [])
+        return ([], bulks) if bulks is not None else (list(map(self.one, records)), [])
 
     def _bulk(self, records: SourceRecords) -> RecordLists:
         self._check(records.topic)
@@ -202,21 +206,27 @@ class RecordSerializer:
             partition(record.partition)
         return list(found.values())
 
-    def _one(self, record: SourceRecord) -> ProducerRecord:
+    def one(
+        self, record: SourceRecord, executing: Callable[[str], None] = lambda part: None
+    ) -> ProducerRecord:
+        """Return the message for ``record``; ``executing`` is called with header, key or value before
+        it is converted.
+        """
         self._check(record.topic)
         converted, topic = self._converters, record.topic
-        return ProducerRecord(
-            topic,
-            converted.of_key(topic, record.key_schema, record.key),
-            converted.of_value(topic, record.value_schema, record.value),
-            record.partition,
-            [(name, converted.of_header(topic, None, value)) for name, value in record.headers],
-            record.timestamp,
-        )
+        executing("header")
+        headers = [
+            (name, converted.of_header(topic, None, value)) for name, value in record.headers
+        ]
+        executing("key")
+        key = converted.of_key(topic, record.key_schema, record.key)
+        executing("value")
+        value = converted.of_value(topic, record.value_schema, record.value)
+        return ProducerRecord(topic, key, value, record.partition, headers, record.timestamp)
 
     def _check(self, topic: str) -> None:
         if topic == self._forbidden:
-            raise ConnectctlError(
+            raise ForbiddenTopic(
                 "Source tasks may not produce to their own offsets topics when exactly-once "
                 "support is enabled",
                 next_step="Use another topic or another offsets.storage.topic for the connector.",

@@ -11,10 +11,15 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer
 from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
-from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets
+from connectctl.ops.task_runtime.task.sink_records import (
+    RecordReader,
+    consumed_partition,
+    first_offsets,
+)
 
 RETRY_PAUSE = 1.0
 """Seconds to the next ``put`` after a ``RetriableError`` of a task that named no timeout."""
@@ -32,6 +37,7 @@ class SinkDelivery:
     reader: RecordReader
     offsets: SinkOffsets
     errors: RecordErrors
+    meter: SinkMeter
     note: Callable[[str], None]
     now: Callable[[], float]
 
@@ -53,7 +59,7 @@ class SinkDelivery:
         """Convert ``messages``. Raises ``ConnectctlError`` for one that ``errors.tolerance`` does
         not let pass.
         """
-        self.errors.meter.read += len(messages)
+        self.meter.read += len(messages)
         first = {
             partition: GroupOffset(offset) for partition, offset in first_offsets(messages).items()
         }
@@ -71,7 +77,7 @@ class SinkDelivery:
             return
         if self.errors.exceeded is not None:
             raise self.errors.exceeded
-        self.errors.meter.put(len(self._records), self.now() - began)
+        self.meter.put(len(self._records), self.now() - began)
         self.offsets.delivered.update(self._ends)
         self._records, self._ends = [], {}
         if self.context.redelivering:
@@ -85,7 +91,7 @@ class SinkDelivery:
         """
         if self._ends:
             self._records = [
-                each for each in self._records if (each.topic, each.partition) not in partitions
+                each for each in self._records if consumed_partition(each) not in partitions
             ]
             self._ends = {each: end for each, end in self._ends.items() if each not in partitions}
             self._put_at = self._put_at if self._ends else 0.0
@@ -94,7 +100,7 @@ class SinkDelivery:
         timeout = self.context.take_timeout()
         pause = RETRY_PAUSE if timeout is None else timeout
         self._put_at = self.now() + pause
-        self.errors.meter.retries += 1
+        self.meter.retries += 1
         if not self.context.redelivering:
             self.note(f"put failed and is retried in {pause:g} s: {error}")
             self.context.redelivering = True

@@ -36,15 +36,16 @@ from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.spi.metrics import Metrics
 from connectctl.ops.task_runtime.spi.reading_converters import ReadingConverters
 from connectctl.ops.task_runtime.spi.sink import SinkTask
-from connectctl.ops.task_runtime.spi.sink_meter import sink_metrics
+from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter, sink_metrics
 from connectctl.ops.task_runtime.spi.transaction_batch import Event, Read, TransactionBatch
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_context import WorkerSinkTaskContext
 from connectctl.ops.task_runtime.task.sink_delivery import SinkDelivery
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_offsets import SinkOffsets
 from connectctl.ops.task_runtime.task.sink_records import RecordReader, first_offsets, without
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, UnknownOutcome
 from connectctl.ops.task_runtime.task.transform_source import LONGEST_POLL
+from connectctl.ops.task_runtime.transforms.chain import TransformationChain
 
 DEFAULT_INTERVAL = 60.0
 """Seconds: ``offset.flush.interval.ms``."""
@@ -71,9 +72,11 @@ class WorkerSinkTask:
     most: int = MOST_RECORDS
     now: Callable[[], float] = time.monotonic
     longest_poll: float = LONGEST_POLL
+    chain: TransformationChain | None = None
     producer_properties: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
+        assert isinstance(self.errors.meter, SinkMeter)
         self.meter = self.errors.meter
         self._task: SinkTask | None = None
         self._consumer: GroupConsumer | None = None
@@ -114,9 +117,17 @@ class WorkerSinkTask:
             self.now,
             self.transactional,
         )
-        reader = RecordReader(self.converters, errors)
+        reader = RecordReader(self.converters, errors, self.chain)
         self._delivery = SinkDelivery(
-            task, self._context, stored, reader, self._offsets, errors, self.note, self.now
+            task,
+            self._context,
+            stored,
+            reader,
+            self._offsets,
+            errors,
+            self.meter,
+            self.note,
+            self.now,
         )
         self._closing: frozenset[TopicPartition] = frozenset()
         """The partitions whose last commit was returned, and that are to be closed."""

@@ -14,11 +14,19 @@ from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer import Lost, Polled, Revoked
 from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, Event, TransactionBatch
-from connectctl.ops.task_runtime.spi.transform import Records, Transform
+from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
+from connectctl.ops.task_runtime.task.error_originals import ConsumedRecord
+from connectctl.ops.task_runtime.task.record_errors import (
+    RecordErrors,
+    RecordFailure,
+    Stage,
+    TransactionalLetters,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer
+    from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
     from connectctl.ops.task_runtime.spi.metrics import TaskMeter
     from connectctl.ops.task_runtime.task.transform_output import OutputSettings
 
@@ -39,6 +47,10 @@ class TransformSource:
     most: int
     meter: TaskMeter
     now: Callable[[], float] = time.monotonic
+    _errors: RecordErrors | None = None
+    """What becomes of records that the transform reports; None if ``errors.*`` is not configured."""
+    _letters: TransactionalLetters = field(default_factory=TransactionalLetters)
+    """The dead letters of ``_errors``."""
     _task: Transform | None = None
     _member: GroupConsumer | None = None
     _offsets: dict[TopicPartition, GroupOffset] = field(default_factory=dict)
@@ -50,6 +62,13 @@ class TransformSource:
     _read: int = 0
     """Records of the open transaction, of which some may have become nothing."""
 
+    def handle_errors(
+        self, settings: ErrorSettings, connector: str, task: int, log: Callable[[str], None]
+    ) -> None:
+        """Handle the records that the transform reports, if ``settings`` say how."""
+        if settings.tolerate_all or settings.reports:
+            self._errors = RecordErrors(settings, connector, task, self._letters, log, self.meter)
+
     def resume(self, stored: GroupConsumer) -> None:
         """Begin with ``stored``, the member, which joins and reads where its group's offsets are."""
         self.close()
@@ -57,6 +76,9 @@ class TransformSource:
         self._read = 0
         self._member, self._offsets, self._opened, self._uncommitted = stored, {}, None, False
         self._task = self.open_task()
+        if self._errors is not None:
+            self._errors.discard()
+            self._task.report = self._report
         self._task.start(self.configs)
         stored.join()
 
@@ -84,12 +106,29 @@ class TransformSource:
         if self._opened is None:
             self._opened = self.now()
         made = replace(self.output.batch(self._task.process(Records(messages))), polled=polled)
+        if letters := self._letters.taken():
+            made = replace(made, records=[*made.records, *letters])
         self._member.took("process()", time.monotonic() - polled)
         self._offsets |= next_offsets(messages)
         self._uncommitted = True
         if self._is_due():
             return replace(made, offsets=self._take(), more=False)
         return made
+
+    def _report(self, record: Record, error: Exception) -> None:
+        assert self._errors is not None
+        original = ConsumedRecord(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.key,
+            record.value,
+            record.headers,
+            record.timestamp,
+        )
+        kind = type(self._task)
+        executing = f"{kind.__module__}.{kind.__qualname__}"
+        self._errors.failed(RecordFailure(Stage.TRANSFORMATION, executing, original, error))
 
     def _before_revocation(self) -> Event:
         """Return the end of the transaction that has records of the partitions; in doubt, another

@@ -42,7 +42,7 @@ class Run(Generic[O]):
 
     ``state`` is ``RUNNING``, or ``FAILED`` with the ``error`` that the connector or a task raised.
     ``occasions`` are the numbers of polls, puts and commits: at each of them a ``Fault`` can be
-    requested.
+    requested. ``notes`` are the lines that a run logs.
     """
 
     commits: list[Commit[O]] = field(default_factory=list)
@@ -50,6 +50,7 @@ class Run(Generic[O]):
     state: str = "RUNNING"
     error: Exception | None = None
     occasions: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def records(self) -> list[ProducerRecord]:
@@ -82,12 +83,10 @@ class SinkRun(GroupRun):
     """A run of a sink: ``records`` are those of ``transaction_records``; the test reads what the
     sink stored.
 
-    ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``, ``notes`` the lines that
-    a run logs.
+    ``dead_letters`` are records for ``errors.deadletterqueue.topic.name``.
     """
 
     dead_letters: list[ProducerRecord] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from connectctl.ops.task_runtime.spi.sink import SinkConnector, SinkRecord, Sink
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 from connectctl.ops.task_runtime.task.at_least_once import GroupCommits
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_consumer import (
@@ -33,6 +33,7 @@ from connectctl.ops.task_runtime.testing.memory_consumer import (
 from connectctl.ops.task_runtime.testing.memory_kafka import TIMEOUT_MS, MemoryKafka, MemoryProducer
 from connectctl.ops.task_runtime.testing.prepare import task_configs, whole_config
 from connectctl.ops.task_runtime.testing.results import SinkRun, failing, keep
+from connectctl.ops.task_runtime.transforms.chain import transformation_chain
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.librdkafka.client import Kafka
@@ -148,6 +149,7 @@ class _SinkAttempts:
             most=self.batch,
             now=kafka.now,
             longest_poll=0.0,
+            chain=transformation_chain(self.config),
         )
         kind = MemoryProducer if exactly_once else _Commits
 

@@ -21,10 +21,12 @@ from connectctl.ops.task_runtime.spi.connector import (
 )
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
+from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.task.at_least_once import boundaries_of
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
+from connectctl.ops.task_runtime.task.source_conversion import source_conversion
 from connectctl.ops.task_runtime.testing.faults import Crash, FailAt, Fault, Faults
 from connectctl.ops.task_runtime.testing.memory_kafka import (
     MemoryKafka,
@@ -123,13 +125,16 @@ class _TaskRun:
     def _attempt(self) -> bool:
         """Run one process; return whether it reached its end."""
         delivery, kafka = self._delivery, self.kafka
+        made, meter = converters(self.config), TaskMeter()
         source = PolledSource(
             self._open,
             self.config["name"],
             self.task,
             lambda: boundaries_of(replace(delivery, latency=None)),
-            converters(self.config),
+            made,
             OFFSETS_TOPIC,
+            meter,
+            source_conversion(self.config, made, 0, OFFSETS_TOPIC, meter, self.result.notes.append),
         )
         kind = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         loop = AttemptLoop(

@@ -13,6 +13,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.group.consumer_settings import MOST_RECORDS
 from connectctl.ops.task_runtime.group.ledger import GroupLedger
 from connectctl.ops.task_runtime.spi.delivery_settings import group_delivery
+from connectctl.ops.task_runtime.spi.error_settings import error_settings
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
 from connectctl.ops.task_runtime.spi.subscription import input_topics
 from connectctl.ops.task_runtime.spi.transform import OUTPUT, Transform, connector_of
@@ -85,6 +86,7 @@ def run_transform(
         # The clock does not move while there are records: each batch is due at once.
         delivery = group_delivery(complete)
         source = TransformSource(opened, task, output, 0.0, batch, TaskMeter(), kafka.now)
+        source.handle_errors(error_settings(complete), complete["name"], 0, run.notes.append)
         producer = MemoryProducer if delivery.exactly_once else MemoryPlainProducer
         with closing(GroupLedger(lambda: MemoryConsumer(kafka, log), PATIENCE)) as ledger:
             loop = AttemptLoop(

@@ -60,6 +60,20 @@ class ExpressionTask(Transform):
                 yield name, f"Invalid value {text.strip()} for configuration {name}: {why}"
 
     def process(self, records: Records) -> list[Record]:
+        try:
+            return self._processed(records)
+        except Exception:
+            if self.report is None:
+                raise
+        made = []
+        for record in records:
+            try:
+                made += self._processed([record])
+            except Exception as e:  # noqa: BLE001  # what a converter or an expression raises
+                self.report(record, e)
+        return made
+
+    def _processed(self, records: Sequence[Record]) -> list[Record]:
         rows = self.reader.rows(records, self._names)
         results = {
             name: self._results(name, each, records, rows)

@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.connectors.filestream_sink import (
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from fakes.sinkconsumer import Attempt, Rebalance, SinkConsumer
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import BadInput
@@ -122,14 +124,12 @@ def test_families_of_properties_that_have_no_effect_are_told_once_each() -> None
         {
             "topic.creation.default.partitions": "3",
             "topic.creation.default.replication.factor": "1",
-            "errors.tolerance": "all",
             "consumer.override.fetch.min.bytes": "1",
             "admin.override.client.id": "a",
         }
     ).ignored
     assert [line.partition(" no effect here")[0].rpartition(" ")[0] for line in found] == [
         "topic.creation.default.partitions, topic.creation.default.replication.factor",
-        "errors.tolerance",
         "consumer.override.fetch.min.bytes",
         "admin.override.client.id",
     ]
@@ -241,15 +241,19 @@ def test_the_guarantee_of_a_transform_says_what_producers_its_tasks_have(
     assert group_delivery(guarantee).exactly_once is once
 
 
-def test_error_settings_of_a_transform_have_no_effect_and_that_is_a_warning() -> None:
-    config = {
-        "errors.tolerance": "all",
-        "errors.deadletterqueue.topic.name": "bad",
-        "guarantee": "at-least-once",
-    }
-    first, second = group_delivery(config).ignored
-    assert first.startswith(
-        "errors.tolerance, errors.deadletterqueue.topic.name have no effect here: an exception"
-    )
-    assert second.startswith("guarantee=at-least-once")
-    assert group_delivery({}).ignored == ()
+@pytest.mark.parametrize(
+    "lines",
+    [
+        lambda config: delivery_settings(config).ignored,
+        lambda config: group_delivery(config).ignored,
+        lambda config: sink_delivery(config, exactly_once=False).ignored,
+    ],
+)
+def test_records_that_are_dropped_silently_are_told_of(
+    lines: Callable[[dict[str, str]], tuple[str, ...]],
+) -> None:
+    (line,) = lines({"errors.tolerance": "all"})
+    assert "dropped silently" in line
+    for more in ({"errors.deadletterqueue.topic.name": "bad"}, {"errors.log.enable": "true"}):
+        assert lines({"errors.tolerance": "all", **more}) == ()
+    assert lines({}) == ()

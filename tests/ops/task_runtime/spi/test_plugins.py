@@ -158,7 +158,7 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         ),
         (
             FILE | {"transforms": "a", "transforms.a.type": "b"},
-            "Single message transformations are not supported here",
+            "Unknown transformation b (transforms.a.type)",
         ),
         (FILE | {"file": "${file:/etc/x:y}"}, "file refers to a config provider"),
         (FILE | {"topic": "offs"}, "Source tasks may not produce to their own offsets topics"),

@@ -13,7 +13,7 @@ from connectctl.ops.task_runtime.spi.connector import RetriableError
 from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, SinkTask
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from connectctl.ops.task_runtime.task.transactional_producer import (
     Fenced,

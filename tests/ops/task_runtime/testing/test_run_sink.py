@@ -192,3 +192,28 @@ def test_records_of_a_sink_are_committed_with_its_offsets_exactly_once() -> None
 
     assert run({}).values("manifest") == [b"a", b"b", b"c", b"d", b"e"]
     assert check_exactly_once(run) > 1 + 3 * 4
+
+
+def test_a_sink_is_given_records_after_their_transformations() -> None:
+    stages = {
+        "transforms": "filter,route,hoist",
+        "transforms.filter.type": "Filter",
+        "transforms.filter.predicate": "tombstone",
+        "predicates": "tombstone",
+        "predicates.tombstone.type": "RecordIsTombstone",
+        "transforms.route.type": "RegexRouter",
+        "transforms.route.regex": "(.*)",
+        "transforms.route.replacement": "all-$1",
+        "transforms.hoist.type": "HoistField$Value",
+        "transforms.hoist.field": "line",
+    }
+    topics: list[str] = []
+
+    def put(self: Any, records: Sequence[SinkRecord]) -> None:
+        topics.extend(record.topic for record in records)
+        Store.put(self, records)
+
+    sink = kind(put=put)
+    run = run_sink(sink, stages, {"in": ["a", None, "b"]})
+    assert (topics, sink.task.stored) == (["all-in"] * 2, [{"line": "a"}, {"line": "b"}])
+    assert run.offsets == {FIRST: 3}

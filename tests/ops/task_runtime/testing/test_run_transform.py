@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.connectors.expression.transforms import FilterTask
 from connectctl.testing import Fault, Record, run_transform
 from connectctl.transform import Records, Setting, Transform
 
@@ -87,3 +88,26 @@ def test_what_it_raises_is_raised_or_is_the_state_of_the_run() -> None:
     assert (run.state, run.commits, run.offsets) == ("FAILED", [], {})
     with pytest.raises(ConnectctlError, match="without a topic"):
         run_transform(Shout, {"mark": "."}, {"in": ["a"]})
+
+
+def test_a_dead_letter_of_a_transform_is_in_the_transaction_of_its_offset() -> None:
+    config = {
+        "topic": "out",
+        "condition": "amount > 1",
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "errors.deadletterqueue.topic.name": "dead",
+    }
+    given = {"in": [b'{"amount":2}', b"{", b'{"amount":3}']}
+    tolerant = config | {"errors.tolerance": "all"}
+    run = run_transform(FilterTask, tolerant, given)
+    (commit,) = run.commits
+    assert [(r.topic, r.value) for r in commit.records] == [
+        ("out", b'{"amount":2}'),
+        ("out", b'{"amount":3}'),
+        ("dead", b"{"),
+    ]
+    assert commit.offsets == {FIRST: 3}
+    failed = run_transform(FilterTask, config, given, expect_failure=True)
+    assert (failed.state, failed.records) == ("FAILED", [])
+    assert "TRANSFORMATION failed for the record of in-0 at offset 1" in str(failed.error)

@@ -15,7 +15,7 @@ from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings, error_
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-from connectctl.ops.task_runtime.task.sink_errors import RecordErrors
+from connectctl.ops.task_runtime.task.record_errors import RecordErrors
 from connectctl.ops.task_runtime.task.sink_records import RecordReader
 from connectctl.ops.task_runtime.task.sink_task import WorkerSinkTask
 from fakes.sinkconsumer import Attempt, Message, Rebalance, RecordingSink, SinkConsumer, place

@@ -1,34 +1,40 @@
-"""Handling of a sink's failed records by ``errors.*``: a log line, a dead letter, the task's
-failure.
+"""Handling of failed records by ``errors.*``: retries, a log line, a dead letter, the task's failure.
 
 Source: ``RetryWithToleranceOperator``, ``LogReporter`` and ``DeadLetterQueueReporter`` (KIP-298).
-As there, a record is logged and sent to the dead letter topic whether or not it is tolerated.
-``errors.retry.*`` has no effect: no converter here fails in a way that passes.
+As there, a record is logged and sent to the dead letter topic whether or not it is tolerated; and
+conversions and transformations are handled, not what a plugin itself does in ``poll``, ``put`` or
+``process``.
 """
 
 from __future__ import annotations
 
+import random
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.spi.connector import RetriableError
+from connectctl.ops.task_runtime.spi.error_meter import ErrorMeter
 from connectctl.ops.task_runtime.spi.error_settings import DLQ, ErrorSettings
-from connectctl.ops.task_runtime.spi.sink import SinkRecord, TimestampType
+from connectctl.ops.task_runtime.spi.sink import SinkRecord
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.task.error_originals import ConsumedRecord, Original, reason
 
+T = TypeVar("T")
 HEADER_PREFIX = "__connect.errors."
 SINK_TASK = "org.apache.kafka.connect.sink.SinkTask"
-TIMESTAMP_TYPES = tuple(TimestampType)
-"""By confluent-kafka's numbers."""
+FIRST_DELAY_MS = 300
 
 
 class Stage(StrEnum):
     """``Stage``: the operation in which the record failed."""
 
+    TRANSFORMATION = "TRANSFORMATION"
     KEY_CONVERTER = "KEY_CONVERTER"
     VALUE_CONVERTER = "VALUE_CONVERTER"
     HEADER_CONVERTER = "HEADER_CONVERTER"
@@ -37,11 +43,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class RecordFailure:
-    """``message`` is confluent-kafka's; ``executing`` is the class that failed, by Kafka's name."""
+    """``executing`` is the class that failed, by Kafka's name."""
 
     stage: Stage
     executing: str
-    message: Any
+    original: Original
     error: Exception
 
 
@@ -59,6 +65,28 @@ class DeadLetters(Protocol):
 
 
 @dataclass
+class TransactionalLetters:
+    """The ``DeadLetters`` of sources and transforms: ``taken`` with a batch, they are in the
+    transaction of its offsets.
+    """
+
+    _waiting: list[ProducerRecord] = field(default_factory=list)
+
+    def send(self, record: ProducerRecord) -> None:
+        self._waiting.append(record)
+
+    def taken(self) -> list[ProducerRecord]:
+        found, self._waiting = self._waiting, []
+        return found
+
+    def flush(self) -> None:
+        """The transaction has them."""
+
+    def discard(self) -> None:
+        self._waiting = []
+
+
+@dataclass
 class RecordErrors:
     """The handling of a task's failed records. ``log`` receives a line for each if
     ``errors.log.enable`` is true, ``meter`` counts them.
@@ -69,11 +97,38 @@ class RecordErrors:
     task: int
     dead_letters: DeadLetters | None = None
     log: Callable[[str], None] = lambda line: None
-    meter: SinkMeter = field(default_factory=SinkMeter)
+    meter: ErrorMeter = field(default_factory=SinkMeter)
+    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
         self.exceeded: ConnectctlError | None = None
         """The failure that is not tolerated; a task may have swallowed it."""
+
+    def retried(self, operation: Callable[[], T]) -> T:
+        """Return the result of ``operation``, which is repeated while it raises ``RetriableError``
+        and ``errors.retry.timeout`` is not over.
+        """
+        began, attempt = self.now(), 0
+        while True:
+            try:
+                return operation()
+            except RetriableError:
+                if not (pause := self._pause(attempt, began)):
+                    raise
+            self.meter.error_retries += 1
+            attempt += 1
+            self.sleep(pause)
+
+    def _pause(self, attempt: int, began: float) -> float:
+        """Return the seconds before the next attempt, 0 if there is none."""
+        settings, delay = self.settings, FIRST_DELAY_MS << min(attempt, 32)
+        if delay > settings.retry_delay_max_ms:
+            delay = random.randrange(max(1, settings.retry_delay_max_ms)) + 1
+        if settings.retry_timeout_ms < 0:
+            return delay / 1000
+        left = settings.retry_timeout_ms / 1000 - (self.now() - began)
+        return max(0.0, min(delay / 1000, left))
 
     def failed(self, failure: RecordFailure) -> None:
         """Report ``failure``. Raises ``ConnectctlError`` if it is not tolerated."""
@@ -96,7 +151,8 @@ class RecordErrors:
             raise ConnectctlError(
                 "Cannot report a record that was not read from a topic", next_step=hint
             )
-        self.failed(RecordFailure(Stage.TASK_PUT, SINK_TASK, record.original, error))
+        original = ConsumedRecord.of(record.original)
+        self.failed(RecordFailure(Stage.TASK_PUT, SINK_TASK, original, error))
 
     def flush(self) -> None:
         """Wait until all dead letters are written. Raises ``ConnectctlError`` if one was not."""
@@ -110,59 +166,46 @@ class RecordErrors:
             self.dead_letters.discard()
 
     def _exceeded(self, failure: RecordFailure) -> ConnectctlError:
-        message = failure.message
-        partition = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
         return ConnectctlError(
             f"Tolerance exceeded in error handler: {failure.stage} failed for the record of "
-            f"{partition}",
-            why=_reason(failure.error),
-            next_step=f"Correct the converter, or set errors.tolerance=all and {DLQ}topic.name.",
+            f"{failure.original.position}",
+            why=reason(failure.error),
+            next_step=f"Correct the {_part(failure.stage)}, or set errors.tolerance=all and "
+            f"{DLQ}topic.name.",
             code="record-error",
         )
 
     def _line(self, failure: RecordFailure) -> str:
         """``LogReporter.message`` with the error, in one line."""
-        partition = ""
-        if self.settings.log_records:
-            message = failure.message
-            kind, timestamp = message.timestamp()
-            when = f", timestamp={timestamp}, timestampType={TIMESTAMP_TYPES[kind]}" if kind else ""
-            at = (
-                f"topic='{message.topic()}', partition={message.partition()}, "
-                f"offset={message.offset()}{when}"
-            )
-            partition = f", where consumed record is {{{at}}}"
-        doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{partition}."
+        where = failure.original.logged if self.settings.log_records else ""
+        doing = f"Executing stage '{failure.stage}' with class '{failure.executing}'{where}."
         return (
             f"Error encountered in task {self.connector}-{self.task}. {doing} "
-            f"{_reason(failure.error)}"
+            f"{reason(failure.error)}"
         )
 
     def _dead_letter(self, topic: str, failure: RecordFailure) -> ProducerRecord:
-        message = failure.message
-        kind, timestamp = message.timestamp()
-        headers = list(message.headers() or ())
-        if self.settings.context_headers:
-            context = self._context(failure)
-            headers += [
-                (f"{HEADER_PREFIX}{name}", value.encode()) for name, value in context.items()
-            ]
+        letter = failure.original.dead_letter(topic)
+        if not self.settings.context_headers:
+            return letter
+        context = [
+            (f"{HEADER_PREFIX}{name}", value.encode(errors="surrogatepass"))
+            for name, value in self._context(failure).items()
+        ]
         return ProducerRecord(
             topic,
-            message.key(),
-            message.value(),
-            headers=headers,
-            timestamp=timestamp if kind else None,
+            letter.key,
+            letter.value,
+            headers=[*letter.headers, *context],
+            timestamp=letter.timestamp,
         )
 
     def _context(self, failure: RecordFailure) -> dict[str, str]:
         """``DeadLetterQueueReporter.populateContextHeaders``, in its order."""
-        message, error = failure.message, failure.error
+        error = failure.error
         kind = type(error)
         return {
-            "topic": message.topic(),
-            "partition": str(message.partition()),
-            "offset": str(message.offset()),
+            **failure.original.context,
             "connector.name": self.connector,
             "task.id": str(self.task),
             "stage": str(failure.stage),
@@ -173,6 +216,5 @@ class RecordErrors:
         }
 
 
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text if isinstance(error, ConnectctlError) else f"{type(error).__name__}: {text}"
+def _part(stage: Stage) -> str:
+    return "transformation" if stage is Stage.TRANSFORMATION else "converter"
