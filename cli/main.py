@@ -50,6 +50,7 @@ COMMANDS = {
     "tasks": "Check connectors against tasks.max, now and after an upgrade.",
     "preflight": "Check a cluster before anything is changed: brokers, workers, topics, "
     "connectors, ACLs.",
+    "doctor": "Find what is wrong now: since when, why, and the command to type.",
     "validate": "Validate a connector configuration.",
     "transactions": "List transactions, find hanging ones, end them.",
     "run": "Run a connector's tasks on Spark, exactly once, from a job file.",
@@ -68,6 +69,7 @@ _FOLDERS = frozenset(
         "connectors",
         "context",
         "demo",
+        "doctor",
         "offsets",
         "preflight",
         "run",

@@ -15,12 +15,11 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.sanitize import in_xml
-from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.core.finding import RANK, Finding, Severity
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.tasks_max.observe import Release
 
-RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _SARIF_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _GITHUB_LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
@@ -105,7 +104,7 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
     terminal.note(counted(findings))
 
 
-def counted(findings: Sequence[Finding]) -> str:
+def counted(findings: Sequence[Finding], command: str = "preflight") -> str:
     """Return ``2 errors, 1 warning``, and the command for details."""
     counts = [
         (severity.value, sum(f.severity is severity for f in findings)) for severity in Severity
@@ -113,7 +112,7 @@ def counted(findings: Sequence[Finding]) -> str:
     totals = ", ".join(
         f"{n} {word}{'s' if n > 1 and word != 'info' else ''}" for word, n in counts if n
     )
-    return f"{totals}. Details: connectctl preflight --explain {findings[0].id}"
+    return f"{totals}. Details: connectctl {command} --explain {findings[0].id}"
 
 
 # ------------------------------------------------------------------------------------------- for CI

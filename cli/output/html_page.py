@@ -18,11 +18,10 @@ from importlib import resources
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from connectctl.cli.output.findings import RANK
 from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.sanitize import cut, on_one_line
 from connectctl.ops.config.masking import addresses_masked, masked
-from connectctl.ops.core.finding import Finding, counted
+from connectctl.ops.core.finding import RANK, Finding, counted
 from connectctl.ops.core.rule_docs import rule_docs
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from connectctl.cli.invocation import cluster_options
 
 _OF_A_CLUSTER = (
     "audit|cluster|connectors|context "
-    "show|fence|loggers|offsets|plugins|preflight|run|runs|tasks|transactions|upgrade|validate"
+    "show|doctor|fence|loggers|offsets|plugins|preflight|run|runs|tasks|transactions|upgrade|validate"
 )
 """Commands that connect to the cluster of a context, or show the context."""
 _COMMAND = re.compile(

@@ -379,9 +379,17 @@ def tell(found: Iterable[Finding], *, wide: bool) -> None:
             (finding.why if wide else None, "dim"),
             (finding.next_step, "cyan"),
         ):
-            for line in (text or "").splitlines():
-                for part in _wrapped(f"{'':8}{line}"):
-                    out.print(Text(part, style=style), soft_wrap=True)
+            styled(text or "", style, 8)
+
+
+def styled(text: str, style: str = "", indent: int = 0) -> None:
+    """Print the lines of ``text`` in a style, indented and wrapped."""
+    from rich.text import Text
+
+    out = console()
+    for line in text.splitlines():
+        for part in _wrapped(f"{'':{indent}}{line}"):
+            out.print(Text(part, style=style), soft_wrap=True)
 
 
 def line_of(finding: Finding) -> str:

@@ -1,4 +1,4 @@
-"""The common observations of all areas of preflight: the cluster, its topics and its connectors.
+"""The common observations of all areas of preflight and doctor: the cluster, its topics and its connectors.
 
 A failed observation is noted, and the others are made nevertheless.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from connectctl.ops.checks.acls.clusters import Open
+from connectctl.ops.checks.history.records import History
 from connectctl.ops.clients.protocols import (
     AclReads,
     BrokerReads,
@@ -40,7 +41,7 @@ PATIENCE = 5.0
 
 @dataclass(frozen=True)
 class Edges:
-    """The clients that preflight reads with; a client that is a function is opened when it is
+    """The clients that the checks read with; a client that is a function is opened when it is
     needed.
 
     ``configured`` returns the value of a worker's property, by its address, as its driver reports
@@ -77,6 +78,8 @@ class CheckContext:
     written: Mapping[str, float] = field(default_factory=dict)
     recorded: Mapping[str, frozenset[str]] | None = None
     """The topics of connectors by the status topic, None if it was not read."""
+    history: History = field(default_factory=History)
+    """What the workers' topics retain of the past, for ``doctor``."""
     unseen: list[Unseen] = field(default_factory=list)
     _properties: dict[str, str | None] = field(default_factory=dict)
 
@@ -146,12 +149,18 @@ class CheckContext:
 
 
 def observe_cluster(
-    edges: Edges, group: ConnectGroup, named: Mapping[str, str | None], wanted: Sequence[str]
+    edges: Edges,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    wanted: Sequence[str],
+    *,
+    superseded: bool = False,
 ) -> CheckContext:
-    """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not
-    exist.
+    """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not exist.
+
+    ``superseded``: topics are read with superseded records, for callers that need them.
     """
-    edges = replace(edges, kafka=read_once(edges.kafka))
+    edges = replace(edges, kafka=read_once(edges.kafka, superseded=superseded))
     view = observe.observe_cluster(edges.kafka, edges.calls, group, named)
     known = {health.name: health.connector for health in view.connectors}
     _check_names(wanted, list(known))

@@ -1,4 +1,4 @@
-"""The areas of preflight over one context: each observes its facts and reports findings,
+"""The areas of preflight and of doctor over one context: each observes its facts and reports findings,
 independently of the others.
 
 An area that cannot observe reports this as a finding. A finding of several areas is returned once.
@@ -7,7 +7,7 @@ An area that cannot observe reports this as a finding. A finding of several area
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,11 +24,16 @@ from connectctl.ops.checks.brokers import rules as broker_rules
 from connectctl.ops.checks.consumers import observe as consumer_observe
 from connectctl.ops.checks.consumers import rules as consumer_rules
 from connectctl.ops.checks.context import CheckContext, Edges, observe_cluster
+from connectctl.ops.checks.failures import observe as failure_observe
+from connectctl.ops.checks.failures import rules as failure_rules
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
+from connectctl.ops.checks.history import observe as history_observe
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
+from connectctl.ops.checks.rebalances import observe as rebalance_observe
+from connectctl.ops.checks.rebalances import rules as rebalance_rules
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
@@ -55,6 +60,8 @@ from connectctl.ops.operations.upgrade.observe import ClusterReader
 from connectctl.ops.operations.upgrade.run_state import RollState, roll_state
 
 Reports = Iterable["Finding | Unseen"]
+Area = Callable[["CheckRun"], Reports]
+"""An area: it observes its facts in the context of a run, and returns what it found."""
 
 
 @dataclass
@@ -62,7 +69,8 @@ class CheckRun:
     """An evaluation of ``context`` for ``goal``. ``principals`` are those that the user gave, None
     without ACL checks.
 
-    ``release`` is the planned one of Kafka, None for the workers' own.
+    ``release`` is the planned one of Kafka, None for the workers' own. ``areas`` are ``AREAS`` of
+    preflight or ``DOCTOR_AREAS``; ``left_out`` are ids that are not reported.
     """
 
     context: CheckContext
@@ -70,11 +78,15 @@ class CheckRun:
     principals: Principals | None = None
     release: Release | None = None
     now: float = field(default_factory=time.time)
+    areas: Mapping[str, Area] = field(default_factory=lambda: AREAS)
+    left_out: frozenset[str] = frozenset()
 
     def findings(self) -> list[Finding]:
         """Return all findings in the order of the areas, each once."""
-        with ThreadPoolExecutor(len(AREAS)) as pool:
-            pending = [(name, pool.submit(_reports_of, area, self)) for name, area in AREAS.items()]
+        with ThreadPoolExecutor(len(self.areas)) as pool:
+            pending = [
+                (name, pool.submit(_reports_of, area, self)) for name, area in self.areas.items()
+            ]
             reports: list[Finding | Unseen] = [*self.context.view.findings]
             for name, future in pending:
                 try:
@@ -83,18 +95,18 @@ class CheckRun:
                     reports.append(unseen_by(name, e))
         reports += self.context.unseen
         found = [finding_of(report) if isinstance(report, Unseen) else report for report in reports]
-        return list(dict.fromkeys(found))
+        return [each for each in dict.fromkeys(found) if each.id not in self.left_out]
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """Return the input of the ACL checks, which the output of missing ACLs needs as well."""
         return acls_observe.observe(self.context, self.principals or Principals())
 
 
-def _reports_of(area: Callable[[CheckRun], Reports], run: CheckRun) -> list[Finding | Unseen]:
+def _reports_of(area: Area, run: CheckRun) -> list[Finding | Unseen]:
     return list(area(run))
 
 
-def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Callable[[CheckRun], Reports]:
+def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Area:
     """Return the reports of an area: first the failed observations, then the findings of its
     rules.
     """
@@ -161,7 +173,7 @@ def _acls(run: CheckRun) -> Reports:
         yield from check(acls_rules, facts, run.goal) if facts is not None else ()
 
 
-AREAS: dict[str, Callable[[CheckRun], Reports]] = {
+AREAS: dict[str, Area] = {
     "the brokers": _area(lambda run: broker_observe.observe(run.context, run.goal), broker_rules),
     "the workers": _area(_workers, worker_rules),
     "rolls of the workers": _area(lambda run: run.context.edges.roll(run.context.view), roll_rules),
@@ -182,6 +194,36 @@ AREAS: dict[str, Callable[[CheckRun], Reports]] = {
 }
 """The areas of ``preflight``, by the name that the finding about a failed observation has."""
 
+ADVICE = frozenset(
+    (
+        *("WORKER002", "WORKER003", "WORKER005", "WORKER006", "FENCE001", "FENCE011", "FENCE013"),
+        *("TOPIC006", "TOPIC009", "TOPIC010", "TOPIC011", "TOPIC012", "TOPIC013", "TXN008"),
+    )
+)
+"""Findings of preflight that are advice about settings: nothing is wrong now."""
+
+DOCTOR_AREAS: dict[str, Area] = {
+    **{
+        name: AREAS[name]
+        for name in (
+            "the workers",
+            "rolls of the workers",
+            "internal topics",
+            "rounds of fencing",
+            "transactions",
+        )
+    },
+    "the rebalances": _area(
+        lambda run: rebalance_observe.observe(run.context, run.now), rebalance_rules
+    ),
+    "connectors and tasks": _area(
+        lambda run: failure_observe.observe(run.context, run.now), failure_rules
+    ),
+}
+"""The areas of ``doctor``: those of preflight that report what is wrong now, and its own, which use
+the history of the cluster.
+"""
+
 
 def check_run(
     clients: Clients,
@@ -200,8 +242,18 @@ def check_run(
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
+def doctor_run(clients: Clients, connectors: Sequence[str]) -> CheckRun:
+    """Return the checks of ``doctor``: of what is wrong now, with the history of the cluster."""
+    group = clients.group()
+    edges = edges_of(clients, group)
+    context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
+    context.history = history_observe.observe(context)
+    context.unseen += context.history.unseen
+    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS, left_out=ADVICE)
+
+
 def edges_of(clients: Clients, group: ConnectGroup) -> Edges:
-    """Return the clients for preflight."""
+    """Return the clients for preflight and doctor."""
     driver = clients.driver()
 
     def configured(worker: str, name: str) -> str | None:

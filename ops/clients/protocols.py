@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.consumer_group import ClientGroup
     from connectctl.ops.kafka.error_handling import Code
     from connectctl.ops.kafka.fence_attempt import InitProducerIdResponse
-    from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+    from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage
     from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
     from connectctl.ops.kafka.transactions import Bounds, Listing, PartitionProducer, Transaction
@@ -90,6 +90,18 @@ class KafkaReads(Protocol):
         what could be read is given with ``held_back`` telling the rest. Topics that do not exist
         are left out, hidden ones are ``NotAuthorized``. With ``includes`` the source offsets of
         other connectors are left out. Raises ``ConnectctlError`` for what memory does not hold.
+        """
+
+    def key_times(
+        self, topics: Sequence[str], *, patience: float, most: int
+    ) -> dict[str, KeyTimes]:
+        """Return when the newest ``most`` retained records of each key were written. Values are
+        not kept; otherwise as ``image``.
+        """
+
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        """Return the records about the group at the last ``most`` offsets of its coordinator's
+        partition of ``__consumer_offsets``, in the order of the log.
         """
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:

@@ -239,6 +239,19 @@ def task_of(key: str) -> tuple[str, int] | None:
     return (name, int(number)) if name and key.startswith(TASK) and is_task_number(number) else None
 
 
+def subject_of(key: str) -> tuple[str, str, int | None] | None:
+    """Return the prefix, the connector and the task number of a key; None if it concerns no
+    connector. The task is None for keys that have none.
+    """
+    kind = next((known for known in _PREFIXES if key.startswith(known)), None)
+    if kind is None or kind in _NAMELESS:
+        return None
+    if kind == TASK:
+        task = task_of(key)
+        return (kind, *task) if task else None
+    return kind, key.removeprefix(kind), None
+
+
 def is_task_number(text: str) -> bool:
     """Return whether ``text`` is a task number that ``Integer.parseInt`` accepts."""
     return text.isdecimal() and len(text) <= 10 and int(text) < 1 << 31

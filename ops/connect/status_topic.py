@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.config.json_shape import Malformed, an_object, one_of, text, whole
@@ -49,6 +50,19 @@ def newest(
         elif part is not None and value is not None:
             found[part] = record, value
     return found
+
+
+def retained(
+    records: Iterable[ConsumerRecord],
+) -> Iterator[tuple[tuple[str, int], ConsumerRecord, dict[str, Any] | None]]:
+    """Yield every status of a connector or task in the order of the log, a tombstone with None.
+    ``newest`` reports ignored records.
+    """
+    for record in sorted(records, key=lambda r: r.offset):
+        with suppress(ValueError):
+            part, value = _read(record, "")
+            if part is not None:
+                yield part, record, value
 
 
 def topics(records: Iterable[ConsumerRecord]) -> dict[str, frozenset[str]]:

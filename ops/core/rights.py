@@ -548,6 +548,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "fence": _FENCE,
     "preflight": _CHECKS,
+    "doctor": _CHECKS,
     "transactions list": (
         Need(
             "TransactionCalls.listed",

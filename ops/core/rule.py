@@ -30,25 +30,40 @@ class Rule:
         next_step: str | None = None,
         *,
         severity: Severity | None = None,
+        since: float | None = None,
+        evidence: tuple[str, ...] = (),
     ) -> Finding:
         """Return a finding about ``subject``. ``message`` is what was observed; ``severity`` if it
-        differs from the rule's.
+        differs from the rule's; ``since`` and ``evidence`` as of ``Finding``.
 
         ``why`` is set if the section has a specification as its source.
         """
         doc = rule_doc(self.id)
         why = doc.cause if doc.source else None
-        return Finding(self.id, severity or self.severity, subject, message, next_step, why)
+        return Finding(
+            self.id,
+            severity or self.severity,
+            subject,
+            message,
+            next_step,
+            why,
+            since=since,
+            evidence=evidence,
+        )
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something that a rule found. ``severity`` is set if it differs from the rule's."""
+    """Something that a rule found. ``severity`` is set if it differs from the rule's; ``since`` and
+    ``evidence`` as of ``Finding``.
+    """
 
     subject: str
     message: str
     next_step: str | None = None
     severity: Severity | None = None
+    since: float | None = None
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,14 @@ class CheckedRule(Rule):
     def findings(self, facts: Any, goal: Any) -> Iterator[Finding]:
         """Yield what the rule finds in the facts of its area, as findings."""
         for case in self.cases_in(facts, goal):
-            yield self.found(case.subject, case.message, case.next_step, severity=case.severity)
+            yield self.found(
+                case.subject,
+                case.message,
+                case.next_step,
+                severity=case.severity,
+                since=case.since,
+                evidence=case.evidence,
+            )
 
 
 def rule(

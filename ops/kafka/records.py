@@ -50,3 +50,16 @@ class TopicImage:
     """Values that were derived from ``latest``, so that they are derived once; see
     ``config_topic.state_of``.
     """
+
+
+@dataclass(frozen=True)
+class KeyTimes:
+    """When the retained records of each key of a topic were written, oldest first, in milliseconds
+    since the epoch.
+
+    Keys whose newest record is a tombstone are left out. ``held_back`` as of ``TopicImage``.
+    """
+
+    topic: str
+    times: Mapping[bytes, tuple[int, ...]]
+    held_back: tuple[UnreadTail, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any
 from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.connect.source_keys import owner_of, owners_of
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
+from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -142,6 +142,25 @@ class FakeKafka:
                 topic, len(every), latest, self.ends(topic), held_back, older, left_out
             )
         return images
+
+    def key_times(
+        self, topics: Sequence[str], *, patience: float, most: int
+    ) -> dict[str, KeyTimes]:
+        found = {}
+        for topic in self._readable(topics):
+            times: dict[bytes, tuple[int, ...]] = {}
+            for r in self.records[topic]:
+                if r.key is not None and r.value is None:
+                    times.pop(r.key, None)
+                elif r.key is not None and r.timestamp is not None:
+                    times[r.key] = (*times.get(r.key, ()), r.timestamp)[-most:]
+            found[topic] = KeyTimes(topic, times, self.held_back(topic))
+        return found
+
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        if self._readable(["__consumer_offsets"]):
+            return self.records["__consumer_offsets"][-most:]
+        return []
 
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
         """Where open transactions keep readers from the end: nowhere."""

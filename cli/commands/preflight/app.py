@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from textwrap import fill, indent
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from connectctl.cli import completed_names
 from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
 from connectctl.cli.output import findings, terminal
+from connectctl.cli.views.checks import checked, explain_finding, list_findings
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import Finding, counted
-from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from connectctl.cli.session import Session
     from connectctl.ops.checks.acls.principals import Principals
     from connectctl.ops.checks.context import CheckContext
     from connectctl.ops.checks.runner import CheckRun
@@ -100,10 +98,10 @@ def preflight(
     finding of the severity of --fail-on or above; 1: at least one.
     """
     if explain is not None:
-        _explain(explain)
+        explain_finding(explain)
         return
     if list_:
-        _list()
+        list_findings()
         return
     if command and not self_:
         raise BadInput("--command requires --self")
@@ -122,7 +120,7 @@ def preflight(
     given = principals_in(principal or [])
     from connectctl.ops.checks.runner import check_run
 
-    run = _existing(
+    run = checked(
         ctx.obj,
         lambda: check_run(
             ctx.obj, connectors or [], for_, given, acls=emit is not None, release=release
@@ -132,19 +130,6 @@ def preflight(
         _emit(run, emit, prefixed=prefixed)
     else:
         _report(run, options)
-
-
-def _existing(session: Session, check: Callable[[], CheckRun]) -> CheckRun:
-    """Return the result of ``check``. Raises ``BadInput`` for a group that does not exist, and has
-    no connectors.
-    """
-    try:
-        run = check()
-    except BadInput:
-        refuse_unknown(session.group(), session)
-        raise
-    refuse_unknown(run.context.group, session, run.context.all_connectors)
-    return run
 
 
 def _report(run: CheckRun, options: ReportOptions) -> None:
@@ -194,28 +179,3 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
     terminal.say(
         acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n")
     )
-
-
-def _explain(id_: str) -> None:
-    from connectctl.ops.core.rule_docs import rule_doc
-
-    doc = rule_doc(id_)
-    terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
-    for paragraph in doc.text.split("\n\n"):
-        terminal.say(
-            "\n"
-            + (
-                indent(paragraph, "")
-                if "\n  " in paragraph
-                else fill(" ".join(paragraph.split()), 100)
-            )
-        )
-    if doc.source:
-        terminal.say(f"\nSource: {doc.source}")
-
-
-def _list() -> None:
-    from connectctl.ops.core.rule_docs import rule_docs
-
-    rows = [[doc.id, doc.severity, doc.title] for doc in rule_docs().values()]
-    terminal.table(["ID", "SEVERITY", "FINDING"], rows)

@@ -21,14 +21,19 @@ from connectctl.ops.clients.librdkafka.partition_offsets import (
     read_extents,
     reset_positions,
 )
-from connectctl.ops.clients.librdkafka.read import read_images, read_tails
+from connectctl.ops.clients.librdkafka.read import (
+    read_group_log,
+    read_images,
+    read_key_times,
+    read_tails,
+)
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
 from connectctl.ops.config.numbers import whole_number
-from connectctl.ops.connect import connect_protocol
+from connectctl.ops.connect import connect_protocol, group_rounds
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
+from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
@@ -266,6 +271,19 @@ class Kafka(Connection):
                 self, known, patience=patience, superseded=superseded, includes=includes
             ),
         )
+
+    def key_times(
+        self, topics: Sequence[str], *, patience: float, most: int
+    ) -> dict[str, KeyTimes]:
+        known = self._known(topics)
+        return self.ask(
+            "read topics", lambda: read_key_times(self, known, patience=patience, most=most)
+        )
+
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        if not self._known([group_rounds.TOPIC]):
+            return []  # no group has ever existed
+        return self.ask("read topics", lambda: read_group_log(self, group_id, most))
 
     def positions(
         self, places: Sequence[TopicPartition], *, earliest: bool

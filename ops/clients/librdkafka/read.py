@@ -8,6 +8,7 @@ do not fit in memory are refused before more is read.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import compress
@@ -25,10 +26,12 @@ from connectctl.ops.clients.librdkafka.consume import (
     record_of,
 )
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.connect import group_rounds
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import memory
-from connectctl.ops.kafka.records import ConsumerRecord, TopicImage, UnreadTail
+from connectctl.ops.kafka.partitioner import coordinator_partition
+from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -99,6 +102,36 @@ def read_wanted(
         found += [record_of(m) for m in messages if wanted(m.key(), m.value())]
         memory.check(len(found), topic)
     return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+def read_key_times(
+    kafka: Connection, topics: Sequence[str], *, patience: float, most: int
+) -> dict[str, KeyTimes]:
+    """Return when the newest ``most`` records of each key of each topic were written. Raises as
+    ``read_images`` does.
+    """
+    if not topics:
+        return {}
+    reading = _TimesReading(kafka, end_offsets(kafka, topics), most)
+    with closing(consumer_of(kafka, "read_committed")) as consumer:
+        reading.run(consumer, patience)
+    return {topic: reading.key_times(topic) for topic in topics}
+
+
+def read_group_log(kafka: Connection, group_id: str, most: int) -> list[ConsumerRecord]:
+    """Return the records about the group at the last ``most`` offsets of its partition of
+    ``__consumer_offsets``.
+    """
+    ends = end_offsets(kafka, [group_rounds.TOPIC])[group_rounds.TOPIC]
+    number = coordinator_partition(group_id, len(ends))
+    end, key = int(ends[number]), group_rounds.key_of(group_id)
+    ranges = {TopicPartition(group_rounds.TOPIC, number): (max(0, end - most), end)}
+    return [
+        record_of(message)
+        for _, messages in read_ranges(kafka, ranges, isolation="read_uncommitted")
+        for message in messages
+        if message.key() == key
+    ]
 
 
 class TopicReading:
@@ -205,16 +238,20 @@ class TopicReading:
         chosen = [included[owner] for owner in owners]
         return list(compress(keys, chosen)), list(compress(messages, chosen))
 
-    def image(self, topic: str) -> TopicImage:
-        """Return what was read of ``topic``: its newest records by key, and the tails that were
-        not read.
-        """
+    def tails(self, topic: str) -> tuple[UnreadTail, ...]:
+        """Return the tails of ``topic`` that were not read."""
         ends, held_back = self._ends[topic], self.progress.held_back
-        tails = tuple(
+        return tuple(
             UnreadTail(partition.partition, held_back[partition], ends[partition.partition])
             for partition in sorted(self.progress.pending)
             if partition.topic == topic
         )
+
+    def image(self, topic: str) -> TopicImage:
+        """Return what was read of ``topic``: its newest records by key, and the tails that were
+        not read.
+        """
+        ends, tails = self._ends[topic], self.tails(topic)
         messages = (m for by_key in self._latest[topic].values() for m in by_key.values())
         superseded: list[ConsumerRecord] = []
         records: Collection[ConsumerRecord]
@@ -232,3 +269,36 @@ class TopicReading:
         return TopicImage(
             topic, self._counts[topic], records, ends, tails, tuple(superseded), left_out
         )
+
+
+class _TimesReading(TopicReading):
+    """A reading that keeps the times of the newest ``most`` records of each key, and no record."""
+
+    def __init__(
+        self, kafka: Connection, ends: Mapping[str, Mapping[int, Offset]], most: int
+    ) -> None:
+        super().__init__(kafka, ends)
+        self._most = most
+        self._times: dict[str, dict[bytes, deque[int]]] = {topic: {} for topic in ends}
+
+    def _take(self, place: TopicPartition, messages: list[Any]) -> None:
+        times, most = self._times[place.topic], self._most
+        for message in messages:
+            key = message.key()
+            if key is None:
+                continue
+            if message.value() is None:
+                times.pop(key, None)
+                continue
+            kind, at = message.timestamp()
+            if kind and at >= 0:
+                times.setdefault(key, deque(maxlen=most)).append(at)
+
+    @property
+    def held(self) -> int:
+        return sum(map(len, self._times.values()))
+
+    def key_times(self, topic: str) -> KeyTimes:
+        """Return the times of the keys of ``topic``, and the tails that were not read."""
+        times = {key: tuple(found) for key, found in self._times[topic].items()}
+        return KeyTimes(topic, times, self.tails(topic))

@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from connectctl.ops.kafka.records import TopicImage
 
 
-def read_once(kafka: KafkaReads) -> KafkaReads:
+def read_once(kafka: KafkaReads, *, superseded: bool = False) -> KafkaReads:
     """Return ``kafka`` with a cache of the images that it has read, for one observation.
 
     It is unsuitable for waits. An image that open transactions held back is read again: they may
-    have ended.
+    have ended. ``superseded``: every image is read with superseded records.
     """
-    return cast("KafkaReads", kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka))
+    cached = kafka if isinstance(kafka, _CachedImages) else _CachedImages(kafka, superseded)
+    return cast("KafkaReads", cached)
 
 
 def uncached(kafka: KafkaReads) -> KafkaReads:
@@ -27,8 +28,9 @@ def uncached(kafka: KafkaReads) -> KafkaReads:
 
 
 class _CachedImages:
-    def __init__(self, kafka: KafkaReads) -> None:
+    def __init__(self, kafka: KafkaReads, superseded: bool = False) -> None:
         self.kafka = kafka
+        self._superseded = superseded
         self._images: dict[str, tuple[TopicImage, bool]] = {}
         self._reading = threading.Lock()
 
@@ -43,6 +45,7 @@ class _CachedImages:
         superseded: bool = False,
         includes: Callable[[str], bool] | None = None,
     ) -> dict[str, TopicImage]:
+        superseded = superseded or self._superseded
         with self._reading:
             found = {
                 topic: self._images[topic][0] for topic in topics if self._has(topic, superseded)

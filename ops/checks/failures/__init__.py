@@ -1,0 +1,1 @@
+"""Connectors and tasks that fail, again and again or for good."""

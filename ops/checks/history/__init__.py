@@ -1,0 +1,1 @@
+"""What the workers' topics retain of the past."""

@@ -1,0 +1,67 @@
+"""Reads what the workers' topics retain of the past: all records of the config and status topics,
+and the times of the records in offsets topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from connectctl.ops.checks.context import PATIENCE, CheckContext
+from connectctl.ops.checks.history.records import (
+    History,
+    config_records,
+    status_records,
+    times_by_connector,
+)
+from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.kafka.records import KeyTimes, TopicImage
+
+MOST = 32
+"""The number of times that are kept for each key of an offsets topic."""
+
+
+def observe(context: CheckContext) -> History:
+    """Return the history of the cluster in ``context``. What cannot be read is in ``unseen``."""
+    unseen: list[Unseen] = []
+    config, status = (_image(context, role, unseen) for role in ("config", "status"))
+    return History(
+        statuses=status_records([*status.latest, *status.superseded]) if status else {},
+        configs=config_records([*config.latest, *config.superseded]) if config else (),
+        offset_times=_offset_times(context, unseen),
+        config_end=max(config.end_offsets.values(), default=0) if config else None,
+        config_read=config is not None and not config.held_back,
+        status_read=status is not None and not status.held_back,
+        unseen=tuple(unseen),
+    )
+
+
+def _image(context: CheckContext, role: str, unseen: list[Unseen]) -> TopicImage | None:
+    """Return the image of an internal topic with superseded records. A topic that is not found
+    is reported by TOPIC002, one that cannot be read by the context.
+    """
+    topic = context.internal.get(role)
+    if topic is None:
+        return None
+    read = partial(context.edges.kafka.image, [topic], patience=PATIENCE, superseded=True)
+    images: Mapping[str, TopicImage] = answer_of(read, unseen, f"the {role} topic {topic}") or {}
+    return images.get(topic)
+
+
+def _offset_times(
+    context: CheckContext, unseen: list[Unseen]
+) -> dict[str, dict[bytes, tuple[float, ...]]]:
+    """Return the times of source offsets in the workers' topic, and in connectors' own topics on
+    the same Kafka cluster.
+    """
+    own = {connector.config.get(TOPIC) for connector in context.sources}
+    found: list[KeyTimes] = []
+    for topic in sorted({context.internal.get("offsets"), *own} - {None}, key=str):
+        read = partial(context.edges.kafka.key_times, [str(topic)], patience=PATIENCE, most=MOST)
+        answer = answer_of(read, unseen, f"the offsets topic {topic}") or {}
+        found += answer.values()
+        if any(times.held_back for times in answer.values()):
+            why = "an open transaction keeps its end from being read"
+            unseen.append(Unseen(f"the end of the offsets topic {topic}", why))
+    return times_by_connector(found)
