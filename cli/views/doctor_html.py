@@ -148,10 +148,10 @@ def _bands(past: Sequence[StatusRecord], now: float) -> Iterator[Band]:
     """Yield the states of a part. Compaction removed older ones: before the first, nothing is
     known.
     """
-    dated = [each for each in past if each.at is not None]
-    ends = [*(each.at for each in dated[1:]), now]
-    for each, end in zip(dated, ends, strict=True):
-        if each.state is not None and each.at is not None and end is not None:
+    dated = [(each.at, each) for each in past if each.at is not None]
+    ends = [*(at for at, _ in dated[1:]), now]
+    for (at, each), end in zip(dated, ends, strict=False):
+        if each.state is not None:
             kind = _KINDS.get(each.state, "doubt")
-            title = f"{utc(each.at * 1000)} {each.state} on {each.worker or 'an unknown worker'}"
-            yield Band(kind, title, each.at, end)
+            title = f"{utc(at * 1000)} {each.state} on {each.worker or 'an unknown worker'}"
+            yield Band(kind, title, at, end)

@@ -121,7 +121,7 @@ def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Area:
 
 def _workers(run: CheckRun) -> WorkersSeen:
     edges = run.context.edges
-    return worker_observe.observe(run.context.view, edges.kafka, edges.transactions())
+    return worker_observe.observe(run.context.view, edges.kafka, edges.transactions(), run.now)
 
 
 def _configurations(run: CheckRun) -> Reports:
@@ -242,14 +242,19 @@ def check_run(
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
-def doctor_run(clients: Clients, connectors: Sequence[str]) -> CheckRun:
-    """Return the checks of ``doctor``: of what is wrong now, with the history of the cluster."""
+def doctor_run(
+    clients: Clients, connectors: Sequence[str], now: float | None = None
+) -> CheckRun:
+    """Return the checks of ``doctor``: of what is wrong at ``now``, in seconds since the epoch, with
+    the history of the cluster; None: at present.
+    """
     group = clients.group()
     edges = edges_of(clients, group)
     context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
     context.history = history_observe.observe(context)
     context.unseen += context.history.unseen
-    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS, left_out=ADVICE)
+    at = time.time() if now is None else now
+    return CheckRun(context, Goal.NOW, now=at, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 
 def edges_of(clients: Clients, group: ConnectGroup) -> Edges:

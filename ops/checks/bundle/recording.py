@@ -33,6 +33,7 @@ class Recording:
     def check(self, check: Check, connectors: Sequence[str]) -> CheckRun:
         """Return the run of ``check`` of the connectors that the user named, or of all."""
         run = check(self.clients, connectors, None)
+        _ = self.clients.settings.context  # a page of the bundle names it
         roll = run.context.edges.roll
         run.context.edges = replace(
             run.context.edges, roll=lambda view: self._tape.call(ROLL, None, partial(roll, view))
@@ -89,12 +90,13 @@ def _left_out(calls: Sequence[Call], masking: Masking, names: Names) -> list[str
     return found
 
 
-def repeat(bundle: Bundle, check: Check) -> CheckRun:
-    """Return ``check`` of what the bundle has, as of the time when it was made."""
+def repeat(bundle: Bundle, check: Check) -> tuple[Clients, CheckRun]:
+    """Return ``check`` of what the bundle has, as of the time when it was made, and its clients."""
     answers = Answers(bundle.calls)
-    run = check(played(answers), bundle.connectors, bundle.taken_at)
+    clients = played(answers)
+    run = check(clients, bundle.connectors, bundle.taken_at)
     run.context.edges = replace(run.context.edges, roll=lambda view: answers.next(ROLL, None))
-    return run
+    return clients, run
 
 
 def _defined_passwords(run: CheckRun) -> frozenset[str]:

@@ -21,6 +21,7 @@ from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State, cause_of
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.zombie_fencing import BLOCKED_BY_FENCING
+from connectctl.ops.core.unseen import Unseen, answer_of
 from connectctl.ops.operations.connectors.cure import AwaitRound, RestartWhatFailed, SetOverrides
 from connectctl.ops.operations.connectors.cure_operation import Cure
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
@@ -60,16 +61,18 @@ class Heal(ConnectorOperation[HealRequest]):
         clients = access.clients
         run = doctor_run(clients, request.connectors)
         where = access.cluster_id(), access.group_id
+        unseen: list[Unseen] = []
         snapshot = HealSnapshot(
             *where,
             tuple(_failed(run)),
             run.now,
             _fencing(access, run),
-            _hanging(access, run),
+            _hanging(access, run, unseen),
             tuple(past_cures(clients.journal(), *where, run.now)),
         )
         given = {"connectors": list(request.connectors)} if request.connectors else {}
-        return Planned(replace(plan_heal(snapshot), request=given))
+        notes = tuple(f"{each.what} could not be read: {each.why}" for each in unseen)
+        return Planned(replace(plan_heal(snapshot), request=given), notes)
 
     def request_of(self, plan: Plan) -> HealRequest:
         """Return the connectors of the plan."""
@@ -109,11 +112,15 @@ def _fencing(access: ClusterAccess, run: CheckRun) -> dict[str, Sequence[Step]]:
     }
 
 
-def _hanging(access: ClusterAccess, run: CheckRun) -> Sequence[Hanging]:
-    """Return the transactions that hang on the topics of the workers and of the connectors."""
-    topics = {topic.name for topic in run.context.view.topics if topic.name}
-    found, _ = searched(access.clients, sorted(topics))
-    return (*found.found, *found.unproven)
+def _hanging(access: ClusterAccess, run: CheckRun, unseen: list[Unseen]) -> Sequence[Hanging]:
+    """Return the transactions that hang on the workers' topics."""
+    topics = sorted(each.facts.name for each in run.context.view.topics if each.facts)
+    if not topics:
+        return ()
+    found = answer_of(
+        lambda: searched(access.clients, topics)[0], unseen, "transactions that hang"
+    )
+    return (*found.found, *found.unproven) if found else ()
 
 
 def past_cures(

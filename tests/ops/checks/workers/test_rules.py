@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -332,7 +333,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def observe(reads: FakeKafka, rest: Apart, transactions: FakeCoordinators) -> WorkersSeen:
     view = cluster_observe.observe_cluster(reads, rest, GROUP, NAMED)
-    return worker_observe.observe(view, reads, transactions)
+    return worker_observe.observe(view, reads, transactions, time.time())
 
 
 def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
