@@ -73,6 +73,8 @@ def _configured(name: str, records: Iterable[ConfigRecord]) -> Iterator[Change]:
     known, tasks = False, None
     for record in records:
         value = record.value
+        if value is None and record.raw is not None:
+            continue  # workers ignore it
         if record.kind == CONNECTOR:
             new = None if value is None else dict(value["properties"])
             text = _config_change(config, new, first=not known)

@@ -25,7 +25,8 @@ class GroupFacts:
     """The generations that began in the last ``WINDOW`` seconds, oldest first, with the one before
     them. ``now`` is in seconds since the epoch.
 
-    ``generations`` are ``(time, generation)`` by the coordinator's records, or by statuses.
+    ``generations`` are ``(time, generation)`` by the coordinator's records, or by statuses, oldest
+    first; a rebalance is between two of them.
     ``changes`` are records of the config topic in that time that make workers rebalance;
     ``configs`` are all its records about connectors.
     """
@@ -47,8 +48,8 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
     what = f"the rebalances of {group.id} in __consumer_offsets"
     read = partial(context.edges.kafka.group_log, group.id, MOST)
     every = rounds_in(answer_of(read, unseen, what) or ())
-    recent = [each for each in every if each.at >= now - WINDOW]
-    rounds = (*every[len(every) - len(recent) - 1 : len(every) - len(recent)], *recent)
+    before = [each for each in every if each.at < now - WINDOW][-1:]
+    rounds = (*before, *(each for each in every if each.at >= now - WINDOW))
     by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
     changes = sum(
         record.at is not None and record.at >= now - WINDOW and record.kind in (CONNECTOR, COMMIT)
@@ -59,7 +60,7 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
         len(group.members),
         now,
         rounds,
-        tuple((each.at, each.generation) for each in recent) or tuple(by_statuses),
+        tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
         changes,
         context.history.configs,
         tuple(unseen),

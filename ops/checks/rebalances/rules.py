@@ -26,14 +26,17 @@ CATCH_UP = 30.0
 @rule("GROUP001", Severity.WARNING)
 def storm(facts: GroupFacts, goal: Goal) -> Case | None:
     """Return GROUP001 for more rebalances than changes of connectors and a rolling change cause."""
-    if not facts.generations:
+    began: dict[int, float] = {}
+    for at, generation in facts.generations:
+        began.setdefault(generation, at)
+    if len(began) < 2:
         return None
-    numbers = [generation for _, generation in facts.generations]
-    count = max(numbers) - min(numbers) + 1
+    count = max(began) - min(began)
     limit = min(max(FEW, RESTART * facts.workers), MANY)
     if count - facts.changes <= limit:
         return None
-    first, last = facts.generations[0][0], facts.generations[-1][0]
+    times = [began[generation] for generation in sorted(began)]
+    first, last = times[1], times[-1]
     minutes = max(1, round((last - first) / 60))
     message = f"It rebalanced {count} times within {counted(minutes, 'minute')}."
     evidence = tuple(
