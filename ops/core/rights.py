@@ -562,6 +562,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "fence": _FENCE,
     "preflight": _CHECKS,
     "doctor": _DOCTOR,
+    "bundle": _DOCTOR,
     "transactions list": (
         Need(
             "TransactionCalls.listed",

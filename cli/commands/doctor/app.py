@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import completed_names, html_file
 from connectctl.cli.commands.doctor import modes
-from connectctl.cli.options import ConnectorsArgument, HtmlOption, ReportOptions, with_options
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    DryRunOption,
+    HtmlOption,
+    ReportOptions,
+    YesOption,
+    with_options,
+)
 from connectctl.cli.output import findings
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import checks
@@ -62,12 +69,8 @@ def doctor(
             "--heal", help="Cure what is transient: restart it, or end a transaction as decided."
         ),
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --heal: print the plan, and do nothing.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="With --heal: perform the plan without asking.")
-    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     options: ReportOptions = ReportOptions(),
 ) -> None:
     """Find what is wrong with a cluster now: since when, why, and the command to type.

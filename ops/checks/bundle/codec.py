@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from connectctl.ops.clients import protocols
+import connectctl.ops.clients.protocols as protocols
 from connectctl.ops.connect import cluster_lock, connect_protocol, run_presence, worker
 from connectctl.ops.core import rights
 from connectctl.ops.core.errors import BadInput, ConnectctlError

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import quote, unquote
 
 from connectctl.ops.checks.bundle.codec import KIND
 from connectctl.ops.checks.bundle.tape import Call
+from connectctl.ops.connect.connector import path_of
 
 SHORTEST = 3
 WORDS = frozenset(
@@ -31,7 +31,6 @@ _CONNECTOR = re.compile(
     r"|(?:status-)?task-(.+)-\d+|\[\"((?:[^\"\\]|\\.)+)\",.*"
 )
 _TOPIC = re.compile(r"status-topic-(.+):connector-(.+)")
-_PATH = re.compile(r"/connectors/([^/?]+)")
 _RUN = re.compile(r"[^\W_](?:[\w.-]*[^\W_])?")
 _WORD = re.compile(r"[^\W_]+")
 Data = Any
@@ -80,8 +79,7 @@ def _found(calls: Iterable[Call]) -> Iterator[tuple[str, str]]:
         if call.name.endswith((".topic_names", ".existing", ".topics", ".extents")):
             yield from (("topic", text) for text in _texts(whole))
         if call.name.startswith("connect_to"):
-            paths = list(_texts(call.arguments))
-            yield from (("connector", unquote(m[1])) for path in paths for m in _PATH.finditer(path))
+            paths = _texts(call.arguments)
             if any(path.startswith("/connectors?") or path == "/connectors" for path in paths):
                 yield from (
                     ("connector", name) for each in call.answers for name in each.get("value") or ()
@@ -142,7 +140,7 @@ class Replacement:
         in URLs they are quoted.
         """
         pairs = [(n, p) for n, p in self.pseudonyms.items() if not _RUN.fullmatch(n)]
-        pairs += [(quoted, p) for n, p in pairs if (quoted := quote(n, safe="")) != n]
+        pairs += [(quoted, p) for n, p in pairs if (quoted := path_of(n)[1:]) != n]
         return sorted(pairs, key=lambda pair: -len(pair[0]))
 
     def of(self, calls: Iterable[Call]) -> list[Call]:

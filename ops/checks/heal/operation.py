@@ -65,7 +65,6 @@ class Heal(ConnectorOperation[HealRequest]):
         snapshot = HealSnapshot(
             *where,
             tuple(_failed(run)),
-            run.now,
             _fencing(access, run),
             _hanging(access, run, unseen),
             tuple(past_cures(clients.journal(), *where, run.now)),

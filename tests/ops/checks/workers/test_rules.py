@@ -422,6 +422,6 @@ def test_topics_that_may_not_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -
         raise NotAuthorized("Not allowed to read", why="no Read")
 
     monkeypatch.setattr(reads, "image", denied)
-    found = worker_observe.observe(view, reads, coordinators(writer(7)))
+    found = worker_observe.observe(view, reads, coordinators(writer(7)), time.time())
     assert [u.what for u in found.unseen] == ["the config topic cfg", "the status topic sta"]
     assert (found.config, ids(found)) == (None, [])
