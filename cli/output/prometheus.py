@@ -38,22 +38,52 @@ _STATES = ("unassigned", "running", "failed")
 
 
 class MetricsFile:
-    """The file ``path``, written atomically. Raises ``BadInput`` if it cannot be written, before
-    anything is run.
+    """The file ``path`` of an option, written atomically. Raises ``BadInput`` if it cannot be
+    written, before anything is done.
+    """
+
+    def __init__(self, path: Path, option: str):
+        self._path, self._option = path, option
+        if not path.exists():
+            self.replace("")
+        elif not os.access(path.parent, os.W_OK):
+            raise BadInput(
+                f"{path} cannot be written",
+                why="its directory is not writable",
+                next_step=f"Correct {option}.",
+            )
+
+    def replace(self, found: str) -> None:
+        """Replace the contents: a reader gets the old file or the new one. Raises ``BadInput``."""
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            try:
+                temporary.write_text(found, encoding="utf-8")
+                temporary.replace(self._path)
+            finally:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+        except OSError as e:
+            raise BadInput(
+                f"{self._path} cannot be written",
+                why=e.strerror,
+                next_step=f"Correct {self._option}.",
+            ) from e
+
+
+class RunMetrics:
+    """The metrics of a run in the file ``path``. Raises ``BadInput`` if it cannot be written,
+    before anything is run.
 
     Later write errors are reported once, and do not end a run.
     """
 
     def __init__(self, path: Path, name: str, group: str):
-        self._path, self._name, self._group = path, name, group
+        self._file = MetricsFile(path, "--metrics")
+        self._file.replace("")
+        self._name, self._group = name, group
         self._last = ""
         self._reported = False
-        try:
-            self._replace("")
-        except OSError as e:
-            raise BadInput(
-                f"{path} cannot be written", why=e.strerror, next_step="Correct --metrics."
-            ) from e
 
     def follow(self, run: JobRun) -> None:
         """Write the file if anything has changed; called several times a second."""
@@ -62,21 +92,11 @@ class MetricsFile:
             return
         self._last = found
         try:
-            self._replace(found)
-        except OSError as e:
+            self._file.replace(found)
+        except BadInput as e:
             if not self._reported:
-                terminal.note(f"warning: {self._path} cannot be written: {e.strerror}")
+                terminal.note(f"warning: {e.what}: {e.why}")
             self._reported = True
-
-    def _replace(self, found: str) -> None:
-        # A reader gets the old file or the new one.
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        try:
-            temporary.write_text(found, encoding="utf-8")
-            temporary.replace(self._path)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
 
 
 def text(name: str, group: str, run: JobRun) -> Iterator[str]:
@@ -85,7 +105,7 @@ def text(name: str, group: str, run: JobRun) -> Iterator[str]:
 
     found = {number: metrics(total) for number, total in run.totals.items()}
     labels = {
-        number: _labels({"connector": name, "task": str(number), "group_id": group})
+        number: labels_of({"connector": name, "task": str(number), "group_id": group})
         for number in found
     }
     for metric in dict.fromkeys(name for values in found.values() for name in values):
@@ -136,7 +156,8 @@ def _group_of(metric: str) -> str:
     return f"kafka-connect-{'connector' if metric.startswith(_OF_TASKS) else 'source'}-task-metrics"
 
 
-def _labels(pairs: Mapping[str, Any]) -> str:
+def labels_of(pairs: Mapping[str, Any]) -> str:
+    """Return labels in the exposition format, without the braces."""
     return ",".join(f'{key}="{_escaped(str(value))}"' for key, value in pairs.items())
 
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import findings as output_findings
 from connectctl.cli.output import terminal
 from connectctl.cli.output.printed_commands import with_cluster
+from connectctl.cli.output.prometheus import labels_of
+from connectctl.ops.checks.history import timeline
 from connectctl.ops.checks.patients import Patient, patients
-from connectctl.ops.core.finding import counted
+from connectctl.ops.core.finding import Severity, counted
+from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.runner import CheckRun
     from connectctl.ops.core.finding import Finding
+
+MOST_CHANGES = 6
+"""The number of changes that are printed of a connector; the JSON has more."""
+MOST_IN_JSON = 10_000
 
 
 def data(run: CheckRun, found: Sequence[Finding]) -> dict[str, Any]:
@@ -32,6 +39,7 @@ def data(run: CheckRun, found: Sequence[Finding]) -> dict[str, Any]:
             }
             for patient in _patients(run, found)
         ],
+        "timeline": [change.as_json() for change in _timeline(run)[-MOST_IN_JSON:]],
     }
 
 
@@ -45,6 +53,7 @@ def show(run: CheckRun, found: Sequence[Finding], wide: bool) -> None:
             terminal.styled(f"{patient.kind} {patient.name}", "bold")
             for finding in patient.findings:
                 _tell(finding, patient, run.now, wide=wide)
+            _changes(run, patient.connector)
     else:
         _table(run, every, wide)
     if found:
@@ -67,6 +76,20 @@ def _tell(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None
     terminal.styled("\n".join(finding.evidence), "dim", 10)
     terminal.styled((finding.why or "") if wide else "", "dim", 10)
     terminal.styled(with_cluster(finding.next_step or ""), "cyan", 10)
+
+
+def _changes(run: CheckRun, connector: str) -> None:
+    """Print what has changed lately about the connector of a patient."""
+    changes = timeline.of_connector(_timeline(run), connector, MOST_CHANGES)
+    lines = [
+        f"{utc(each.at * 1000)}  " + ("" if each.task is None else f"task {each.task} ") + each.text
+        for each in changes
+    ]
+    terminal.styled("\n".join(["Changed lately (UTC):", *lines]) if lines else "", "dim", 10)
+
+
+def _timeline(run: CheckRun) -> tuple[timeline.Change, ...]:
+    return timeline.timeline(run.context.history, run.context.names)
 
 
 def _table(run: CheckRun, every: Sequence[Patient], wide: bool) -> None:
@@ -103,3 +126,39 @@ def _patients(run: CheckRun, found: Sequence[Finding]) -> tuple[Patient, ...]:
         (worker.address for worker in context.view.workers),
         (connector.name for connector in context.all_connectors),
     )
+
+
+def metrics(run: CheckRun, found: Sequence[Finding]) -> Iterator[str]:
+    """Yield the lines of the exposition format: the findings, and when they were looked for."""
+    group = {"group_id": run.context.group.id}
+    yield "# HELP connectctl_doctor_finding A finding of connectctl doctor, 1 while it is there.\n"
+    yield "# TYPE connectctl_doctor_finding gauge\n"
+    began = []
+    for patient in _patients(run, found):
+        for finding in patient.findings:
+            labels = labels_of(
+                {
+                    **group,
+                    "id": finding.id,
+                    "severity": finding.severity.value,
+                    "kind": patient.kind.value,
+                    "name": patient.name,
+                    "connector": patient.connector,
+                    "subject": finding.subject,
+                }
+            )
+            yield f"connectctl_doctor_finding{{{labels}}} 1\n"
+            if finding.since is not None:
+                began.append(
+                    f"connectctl_doctor_finding_since_seconds{{{labels}}} {finding.since}\n"
+                )
+    if began:
+        yield "# TYPE connectctl_doctor_finding_since_seconds gauge\n"
+        yield from began
+    yield "# TYPE connectctl_doctor_findings gauge\n"
+    for severity in Severity:
+        labels = labels_of({**group, "severity": severity.value})
+        count = sum(finding.severity is severity for finding in found)
+        yield f"connectctl_doctor_findings{{{labels}}} {count}\n"
+    yield "# TYPE connectctl_doctor_timestamp_seconds gauge\n"
+    yield f"connectctl_doctor_timestamp_seconds{{{labels_of(group)}}} {run.now:.3f}\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 from connectctl.cli.output import terminal
-from connectctl.cli.output.prometheus import MetricsFile
+from connectctl.cli.output.prometheus import RunMetrics
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.output.waiting import waiting
 from connectctl.cli.views import run as run_view
@@ -27,7 +27,7 @@ from connectctl.ops.task_runtime.job.scheduler import JobRun
 class RunView(View):
     """The plan; then a line of progress, and the result of the tasks."""
 
-    metrics: MetricsFile | None = None
+    metrics: RunMetrics | None = None
 
     def show(self, planned: Planned, output: Output) -> None:
         """Print the plan. Raises ``TooManyTasks`` if none of its tasks may run."""
@@ -42,7 +42,7 @@ class RunView(View):
             _refuse(planned)
         run = _of(planned)
         if path := run.access.request.metrics:
-            self.metrics = MetricsFile(Path(path), run.job.name, run.job.group)
+            self.metrics = RunMetrics(Path(path), run.job.name, run.job.group)
 
     @contextmanager
     def execution(

@@ -48,7 +48,7 @@ def patients(
     workers, connectors = frozenset(workers), frozenset(connectors)
     found: dict[tuple[Kind, str, str], list[Finding]] = {}
     for finding in findings:
-        kind, connector = _kind(finding.subject, workers, connectors)
+        kind, connector = _kind(finding, workers, connectors)
         name = cluster if kind is Kind.CLUSTER else finding.subject
         found.setdefault((kind, name, connector), []).append(finding)
     every = [Patient(*key, tuple(sorted(of_it, key=_rank))) for key, of_it in found.items()]
@@ -58,8 +58,11 @@ def patients(
 
 
 def _kind(
-    subject: str, workers: frozenset[str], connectors: frozenset[str]
+    finding: Finding, workers: frozenset[str], connectors: frozenset[str]
 ) -> tuple[Kind, str]:
+    subject = finding.subject
+    if finding.id.startswith("TOPIC"):  # a topic may have the name of a connector
+        return Kind.CLUSTER, ""
     if subject in connectors:
         return Kind.CONNECTOR, subject
     name, _, task = subject.rpartition("/")

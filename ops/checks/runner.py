@@ -34,6 +34,8 @@ from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
 from connectctl.ops.checks.progress import observe as progress_observe
 from connectctl.ops.checks.progress import rules as progress_rules
+from connectctl.ops.checks.rebalances import observe as rebalance_observe
+from connectctl.ops.checks.rebalances import rules as rebalance_rules
 from connectctl.ops.checks.sinks import observe as sink_observe
 from connectctl.ops.checks.sinks import rules as sink_rules
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
@@ -72,7 +74,7 @@ class CheckRun:
     without ACL checks.
 
     ``release`` is the planned one of Kafka, None for the workers' own. ``areas`` are ``AREAS`` of
-    preflight or ``DOCTOR_AREAS``.
+    preflight or ``DOCTOR_AREAS``; ``left_out`` are ids that are not reported.
     """
 
     context: CheckContext
@@ -81,6 +83,7 @@ class CheckRun:
     release: Release | None = None
     now: float = field(default_factory=time.time)
     areas: Mapping[str, Area] = field(default_factory=lambda: AREAS)
+    left_out: frozenset[str] = frozenset()
 
     def findings(self) -> list[Finding]:
         """Return all findings in the order of the areas, each once."""
@@ -96,7 +99,7 @@ class CheckRun:
                     reports.append(unseen_by(name, e))
         reports += self.context.unseen
         found = [finding_of(report) if isinstance(report, Unseen) else report for report in reports]
-        return list(dict.fromkeys(found))
+        return [each for each in dict.fromkeys(found) if each.id not in self.left_out]
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """Return the input of the ACL checks, which the output of missing ACLs needs as well."""
@@ -195,6 +198,14 @@ AREAS: dict[str, Area] = {
 }
 """The areas of ``preflight``, by the name that the finding about a failed observation has."""
 
+ADVICE = frozenset(
+    (
+        *("WORKER002", "WORKER003", "WORKER005", "WORKER006", "FENCE001", "FENCE011", "FENCE013"),
+        *("TOPIC006", "TOPIC009", "TOPIC010", "TOPIC011", "TOPIC012", "TOPIC013", "TXN008"),
+    )
+)
+"""Findings of preflight that are advice about settings: nothing is wrong now."""
+
 DOCTOR_AREAS: dict[str, Area] = {
     **{
         name: AREAS[name]
@@ -211,6 +222,9 @@ DOCTOR_AREAS: dict[str, Area] = {
     ),
     "the progress of sinks": _area(
         lambda run: sink_observe.observe(run.context, run.now), sink_rules
+    ),
+    "the rebalances": _area(
+        lambda run: rebalance_observe.observe(run.context, run.now), rebalance_rules
     ),
     "connectors and tasks": _area(
         lambda run: failure_observe.observe(run.context, run.now), failure_rules
@@ -245,7 +259,7 @@ def doctor_run(clients: Clients, connectors: Sequence[str]) -> CheckRun:
     context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
     context.history = history_observe.observe(context)
     context.unseen += context.history.unseen
-    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS)
+    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 
 def edges_of(clients: Clients, group: ConnectGroup) -> Edges:

@@ -99,6 +99,11 @@ class KafkaReads(Protocol):
         not kept; otherwise as ``image``.
         """
 
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        """Return the records about the group at the last ``most`` offsets of its coordinator's
+        partition of ``__consumer_offsets``, in the order of the log.
+        """
+
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         """Return the beginning and the end of every partition of ``topics``. Topics that do not
         exist are left out, as in ``image``.

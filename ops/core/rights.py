@@ -27,6 +27,7 @@ class Name(StrEnum):
     TARGETS = "the topics that connectors write to"
     ANY_TOPIC = "every topic"
     LOG = "__transaction_state"
+    GROUP_LOG = "__consumer_offsets"
     TASKS = "<group.id>-<connector>-<task>"
     LEADER = "connect-cluster-<group.id>"
     CHANGES = "connectctl-offsets-<group.id>"
@@ -410,6 +411,18 @@ _CHECKS = (
     *_EVERY_ID,
     _OTHER_GROUPS,
 )
+_REBALANCES = Need(
+    "KafkaReads.group_log",
+    _R,
+    _TOPIC,
+    Name.GROUP_LOG,
+    _PART,
+    "how often the group rebalanced, and which workers came and went",
+)
+_DOCTOR = (
+    *(need for need in _CHECKS if need is not _READERS and need.name is not Name.TARGETS),
+    _REBALANCES,
+)
 _ROLL = (
     *_reads(Name.DEDICATED, _REFUSED, "whether connectors lose offsets"),
     *_CHECKS,
@@ -548,7 +561,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "fence": _FENCE,
     "preflight": _CHECKS,
-    "doctor": _CHECKS,
+    "doctor": _DOCTOR,
     "transactions list": (
         Need(
             "TransactionCalls.listed",

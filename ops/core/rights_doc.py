@@ -65,6 +65,7 @@ def _name(name: Name) -> str:
     roles = (
         Name.GROUP,
         Name.LOG,
+        Name.GROUP_LOG,
         Name.TASKS,
         Name.LEADER,
         Name.CHANGES,

@@ -56,6 +56,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "fence": ("NAME", "--yes"),
     "tasks check": ("NAME",),
     "preflight": ("NAME",),
+    "doctor": ("NAME",),
     "transactions show": ("NAME",),
     "transactions hanging": ("--topic", "NAME"),
     "transactions lag": ("--topic", "NAME"),

@@ -204,6 +204,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "plugins show": (lambda at: admin(AdminWorkers(), "plugins", "show", "Source"), "file"),
     "tasks check": (plain("tasks", "check", "orders"), "orders"),
     "preflight": (plain("preflight"), "TASK003"),
+    "doctor": (plain("doctor"), "FAIL001"),
     "validate": (_validate, "a"),
     "transactions list": (plain("transactions", "list"), "app-0"),
     "transactions show": (plain("transactions", "show", "app-0"), "Ongoing"),
@@ -237,7 +238,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "completion": (plain("completion", "bash"), "complete"),
     "docs man": (plain("docs", "man"), "OPTIONS"),
 }
-CODES = {"preflight": 1, "audit": 1, "demo": 1}
+CODES = {"preflight": 1, "doctor": 1, "audit": 1, "demo": 1}
 """Where a cluster in memory has findings, no records, or nothing to start."""
 
 

@@ -73,6 +73,7 @@ TELLING = {
     "tasks check": reads("tasks", "check"),
     "validate": reads("validate", "-f", "{directory}/plain.json"),
     "preflight": reads("preflight"),
+    "doctor": reads("doctor"),
     "upgrade list": reads("upgrade", "list"),
     "upgrade plan": reads("upgrade", "plan", "--to", "disabled"),
     "upgrade status": reads("upgrade", "status"),

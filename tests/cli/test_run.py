@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import jsonschema
 import pytest
 from connectctl.cli.main import app
-from connectctl.cli.output.prometheus import MetricsFile
+from connectctl.cli.output.prometheus import RunMetrics
 from connectctl.cli.views import run as run_view
 from connectctl.cli.views import run_status
 from connectctl.ops.core.errors import BadInput
@@ -358,7 +358,7 @@ def test_a_promise_that_was_not_kept_is_in_the_result_and_in_a_line() -> None:
 
 
 def test_prometheus_gets_latencies_as_gauges_and_as_a_histogram(tmp_path: Path) -> None:
-    MetricsFile(tmp_path / "f", "c", "g").follow(measured(0.3, promise=0.1).run)
+    RunMetrics(tmp_path / "f", "c", "g").follow(measured(0.3, promise=0.1).run)
     text = (tmp_path / "f").read_text()
     labels = 'connector="c",task="0",group_id="g"'
     for line in (
@@ -414,7 +414,7 @@ def test_what_the_global_offsets_topic_lacks_is_in_progress_result_and_metrics(
     )
     assert ": Broker: Topic authorization failed." in warning
     assert warning.endswith("connectctl offsets merge c --into global --stop")
-    MetricsFile(tmp_path / "f", "c", "g").follow(result.run)
+    RunMetrics(tmp_path / "f", "c", "g").follow(result.run)
     assert (
         'global_offset_unwritten_count{connector="c",task="0",group_id="g"} 2'
         in (tmp_path / "f").read_text()
@@ -469,7 +469,7 @@ def test_results_and_statuses_for_people(capsys: pytest.CaptureFixture[str]) -> 
 def test_metrics_for_prometheus_are_written_whole_and_only_when_they_change(tmp_path: Path) -> None:
     path = tmp_path / "run.prom"
     path.write_text("of an earlier run")
-    file = MetricsFile(path, 'a"b', "g")
+    file = RunMetrics(path, 'a"b', "g")
     assert path.read_text() == ""
     result = finished(
         TaskReport(0, "ended", records=10, transactions=2, smallest=4, largest=6),
@@ -495,4 +495,4 @@ def test_a_metrics_file_that_cannot_be_written_is_bad_input_before_anything_runs
     tmp_path: Path,
 ) -> None:
     with pytest.raises(BadInput, match="cannot be written"):
-        MetricsFile(tmp_path / "no-such-directory" / "run.prom", "c", "g")
+        RunMetrics(tmp_path / "no-such-directory" / "run.prom", "c", "g")

@@ -100,6 +100,7 @@ SCREENS: dict[str, Callable[[Clusters], Result]] = {
     ),
     "plugins-list": lambda at: admin(AdminWorkers(), "plugins", "list"),
     "preflight": plain("preflight"),
+    "doctor": plain("doctor"),
     "tasks-check": plain("tasks", "check", "orders"),
     "transactions-list": plain("transactions", "list"),
     "upgrade-plan": lambda at: at.rolling.run("upgrade", "plan"),

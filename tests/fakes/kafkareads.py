@@ -164,6 +164,11 @@ class FakeKafka:
             found[topic] = KeyTimes(topic, newest, self.held_back(topic), rhythms)
         return found
 
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        if self._readable(["__consumer_offsets"]):
+            return self.records["__consumer_offsets"][-most:]
+        return []
+
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
         """Where open transactions keep readers from the end: nowhere."""
         return ()

@@ -244,6 +244,7 @@ WAYS: dict[str, Way] = {
     "runs undo": Way(_undo),
     "fence": fixed("fence", RESTING, *YES),
     "preflight": fixed("preflight"),
+    "doctor": fixed("doctor"),
     "transactions list": fixed("transactions", "list"),
     "transactions hanging": fixed("transactions", "hanging", "--topic", TARGET),
     "transactions lag": fixed("transactions", "lag", "--topic", TARGET),

@@ -28,6 +28,7 @@ ORDER = (
     "docs/how-to/from-kcctl.md",
     "docs/how-to/connectors-as-code.md",
     "docs/commands/preflight.md",
+    "docs/commands/doctor.md",
     "docs/commands/validate.md",
     "docs/how-to/templates.md",
     "docs/commands/tasks.md",

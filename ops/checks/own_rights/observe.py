@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from connectctl.ops.checks.own_rights.rules import ResourceNames
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-from connectctl.ops.connect import cluster_lock
+from connectctl.ops.connect import cluster_lock, group_rounds
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -65,6 +65,7 @@ def observe(
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
         Name.LOCK: (cluster_lock.group_of(group.id),),
         Name.LOG: (TRANSACTION_LOG,),
+        Name.GROUP_LOG: (group_rounds.TOPIC,),
         Name.RUN_STATUS: (run_status_topic(group.id),),
     }
     lost: dict[Name, str] = {}

@@ -98,9 +98,7 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
     """
     unseen: list[Unseen] = []
     sinks = [each for each in context.checked if each.type == "sink" and _runs(each)]
-    here = [
-        sink for sink in sinks if connects_to(sink.config, "consumer", context.edges.bootstrap)
-    ]
+    here = [sink for sink in sinks if connects_to(sink.config, "consumer", context.edges.bootstrap)]
     unseen += [
         Unseen(f"the progress of {sink.name}", "it reads from another Kafka cluster")
         for sink in sinks

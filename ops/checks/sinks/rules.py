@@ -140,9 +140,7 @@ def _since(behind: tuple[WaitingPartition, ...]) -> float | None:
     return min((each.moved_at for each in behind if each.moved_at is not None), default=None)
 
 
-def _still_for(
-    facts: SinkFacts, sink: SinkProgress, behind: tuple[WaitingPartition, ...]
-) -> str:
+def _still_for(facts: SinkFacts, sink: SinkProgress, behind: tuple[WaitingPartition, ...]) -> str:
     last = max((each.moved_at for each in behind if each.moved_at is not None), default=None)
     return f"over {in_words(WAITED)}" if last is None else in_words(facts.now - last)
 

@@ -22,10 +22,15 @@ from connectctl.ops.clients.librdkafka.partition_offsets import (
     read_extents,
     reset_positions,
 )
-from connectctl.ops.clients.librdkafka.read import read_images, read_key_times, read_tails
+from connectctl.ops.clients.librdkafka.read import (
+    read_group_log,
+    read_images,
+    read_key_times,
+    read_tails,
+)
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
 from connectctl.ops.config.numbers import whole_number
-from connectctl.ops.connect import connect_protocol
+from connectctl.ops.connect import connect_protocol, group_rounds
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
@@ -275,6 +280,11 @@ class Kafka(Connection):
         return self.ask(
             "read topics", lambda: read_key_times(self, known, patience=patience, most=most)
         )
+
+    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+        if not self._known([group_rounds.TOPIC]):
+            return []  # no group has ever existed
+        return self.ask("read topics", lambda: read_group_log(self, group_id, most))
 
     def positions(
         self, places: Sequence[TopicPartition], *, earliest: bool

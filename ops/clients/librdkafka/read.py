@@ -26,9 +26,11 @@ from connectctl.ops.clients.librdkafka.consume import (
     record_of,
 )
 from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.connect import group_rounds
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import memory
+from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
 from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.sentinels import Offset
@@ -115,6 +117,22 @@ def read_key_times(
     with closing(consumer_of(kafka, "read_committed")) as consumer:
         reading.run(consumer, patience)
     return {topic: reading.key_times(topic) for topic in topics}
+
+
+def read_group_log(kafka: Connection, group_id: str, most: int) -> list[ConsumerRecord]:
+    """Return the records about the group at the last ``most`` offsets of its partition of
+    ``__consumer_offsets``.
+    """
+    ends = end_offsets(kafka, [group_rounds.TOPIC])[group_rounds.TOPIC]
+    number = coordinator_partition(group_id, len(ends))
+    end, key = int(ends[number]), group_rounds.key_of(group_id)
+    ranges = {TopicPartition(group_rounds.TOPIC, number): (max(0, end - most), end)}
+    return [
+        record_of(message)
+        for _, messages in read_ranges(kafka, ranges, isolation="read_uncommitted")
+        for message in messages
+        if message.key() == key
+    ]
 
 
 class TopicReading:

@@ -29,6 +29,7 @@ PLACES = ResourceNames(
         Name.CHANGES: ("connectctl-offsets-connect",),
         Name.LOCK: ("connectctl-lock-connect",),
         Name.LOG: ("__transaction_state",),
+        Name.GROUP_LOG: ("__consumer_offsets",),
         Name.CONFIG: ("cfg",),
         Name.OFFSETS: ("off",),
         Name.STATUS: ("sta",),

@@ -1,0 +1,1 @@
+"""Rebalances that follow each other, and the workers that cause them."""

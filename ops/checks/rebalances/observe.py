@@ -1,0 +1,74 @@
+"""Observes the generations of the group in the last minutes: in the records of its coordinator, or
+where these may not be read in the statuses that workers wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.history.records import ConfigRecord, History
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
+from connectctl.ops.connect.group_rounds import GroupRound, rounds_in
+from connectctl.ops.core.unseen import Unseen, answer_of
+
+WINDOW = 600.0
+"""Seconds of the past in which rebalances are counted."""
+MOST = 5_000
+"""The most records of the coordinator's partition that are read, from its end."""
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """The generations that began in the last ``WINDOW`` seconds, oldest first, with the one before
+    them. ``now`` is in seconds since the epoch.
+
+    ``generations`` are ``(time, generation)`` by the coordinator's records, or by statuses, oldest
+    first; a rebalance is between two of them.
+    ``changes`` are records of the config topic in that time that make workers rebalance;
+    ``configs`` are all its records about connectors.
+    """
+
+    group: str
+    workers: int
+    now: float
+    rounds: tuple[GroupRound, ...] = ()
+    generations: tuple[tuple[float, int], ...] = ()
+    changes: int = 0
+    configs: tuple[ConfigRecord, ...] = ()
+    unseen: tuple[Unseen, ...] = ()
+
+
+def observe(context: CheckContext, now: float) -> GroupFacts:
+    """Observe the generations of the group; ``now`` in seconds since the epoch."""
+    unseen: list[Unseen] = []
+    group = context.group
+    what = f"the rebalances of {group.id} in __consumer_offsets"
+    read = partial(context.edges.kafka.group_log, group.id, MOST)
+    every = rounds_in(answer_of(read, unseen, what) or ())
+    before = [each for each in every if each.at < now - WINDOW][-1:]
+    rounds = (*before, *(each for each in every if each.at >= now - WINDOW))
+    by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
+    changes = sum(
+        record.at is not None and record.at >= now - WINDOW and record.kind in (CONNECTOR, COMMIT)
+        for record in context.history.configs
+    )
+    return GroupFacts(
+        group.id,
+        len(group.members),
+        now,
+        rounds,
+        tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
+        changes,
+        context.history.configs,
+        tuple(unseen),
+    )
+
+
+def _generations(history: History, start: float) -> Iterator[tuple[float, int]]:
+    for statuses in history.statuses.values():
+        for status in statuses:
+            if status.at is not None and status.generation is not None and status.at >= start:
+                yield status.at, status.generation

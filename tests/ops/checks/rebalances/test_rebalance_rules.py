@@ -1,0 +1,92 @@
+"""GROUP001 to GROUP004 on the generations of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from connectctl.ops.checks.history.records import ConfigRecord
+from connectctl.ops.checks.rebalances import rules
+from connectctl.ops.checks.rebalances.observe import GroupFacts
+from connectctl.ops.connect.config_topic import CONNECTOR
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.group_rounds import GroupRound
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.rule import check
+
+NOW = 1_000_000.0
+ALL = ("a:1", "b:1", "c:1")
+
+
+def rounds(members: Iterable[Iterable[str]], pause: float = 10.0) -> tuple[GroupRound, ...]:
+    """Generations with these workers, the first of which leads, each so many seconds after the one
+    before.
+    """
+    given = [tuple(each) for each in members]
+    return tuple(
+        GroupRound(
+            n,
+            NOW - pause * (len(given) - n),
+            each[0] if each else "",
+            dict.fromkeys(each, 7),
+            frozenset(each),
+        )
+        for n, each in enumerate(given, 1)
+    )
+
+
+def found(every: tuple[GroupRound, ...], **more: Any) -> dict[str, Finding]:
+    generations = tuple((each.at, each.generation) for each in every)
+    facts = GroupFacts("g", len(ALL), NOW, every, generations, **more)
+    return {finding.id: finding for finding in check(rules, facts, Goal.NOW)}
+
+
+def test_a_rolling_restart_of_all_workers_is_no_storm() -> None:
+    rolled: list[Iterable[str]] = [ALL]
+    for worker in ALL:
+        rest = [each for each in ALL if each != worker]
+        rolled += [rest, [*rest, worker], [*rest, worker]]
+    assert found(rounds(rolled)) == {}
+
+
+def test_a_worker_that_flaps_is_named_as_the_cause_of_the_storm() -> None:
+    every = found(rounds([ALL, ALL[:2]] * 10))
+    assert every.keys() == {"GROUP001", "GROUP003"}
+    assert "rebalanced 19 times within 3 minutes" in every["GROUP001"].message
+    assert "c:1" in (every["GROUP001"].next_step or "")
+    assert (every["GROUP003"].subject, "9 times" in every["GROUP003"].message) == ("c:1", True)
+
+
+def test_rebalances_that_changes_of_connectors_explain_are_no_storm() -> None:
+    assert found(rounds([ALL] * 20), changes=10) == {}
+    assert found(rounds([ALL] * 20), changes=5).keys() == {"GROUP001"}
+
+
+def test_a_leader_that_moves_is_told() -> None:
+    moving = rounds([ALL, ALL[::-1]] * 3)
+    assert "changed 5 times" in found(moving)["GROUP002"].message
+    assert found(moving[:4]) == {}
+
+
+def record(offset: int, ago: float) -> ConfigRecord:
+    return ConfigRecord(CONNECTOR, "orders", None, b"{}", NOW - ago, offset)
+
+
+@pytest.mark.parametrize(
+    ("records", "ids"),
+    [
+        ((record(7, 500.0),), {"GROUP004"}),
+        ((record(6, 500.0),), set[str]()),
+        ((record(7, 20.0),), set[str]()),
+    ],
+)
+def test_a_worker_that_joined_without_old_records_is_behind(
+    records: tuple[ConfigRecord, ...], ids: set[str]
+) -> None:
+    assert found(rounds([ALL[:1]]), configs=records).keys() == ids
+
+
+def test_generations_of_statuses_are_enough_for_a_storm() -> None:
+    facts = GroupFacts("g", 1, NOW, generations=((NOW - 60, 4), (NOW - 5, 40)))
+    assert [finding.id for finding in check(rules, facts, Goal.NOW)] == ["GROUP001"]
