@@ -169,6 +169,15 @@ class FakeKafka:
             return self.records["__consumer_offsets"][-most:]
         return []
 
+    def offsets_at(self, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:
+        found = {}
+        for topic in self._readable(topics):
+            found[topic] = self.ends(topic)
+            for r in reversed(self.records[topic]):
+                if (r.timestamp or 0) >= timestamp:
+                    found[topic][r.partition] = r.offset
+        return found
+
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
         """Where open transactions keep readers from the end: nowhere."""
         return ()

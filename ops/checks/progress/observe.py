@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.progress.silence import Silence, unusual_silence
@@ -106,7 +107,7 @@ def _newest_records(
     found: dict[str, float] = {}
     for topic in topics[:MOST_TOPICS]:
         what = f"the newest records of {topic}"
-        tails = answer_of(lambda topic=topic: _tail(context, topic), unseen, what) or []
+        tails = answer_of(partial(_tail, context, topic), unseen, what) or []
         times = [record.timestamp / 1000 for record in tails if record.timestamp is not None]
         if times:
             found[topic] = max(times)

@@ -130,10 +130,10 @@ def _ran(facts: SinkFacts, sink: SinkProgress) -> bool:
 
 
 def _lag(behind: tuple[WaitingPartition, ...]) -> str:
-    lag = counted(sum(each.lag for each in behind), "record")
-    return f"{lag} wait in {counted(len(behind), 'partition')}, the first for over " + in_words(
-        WAITED
-    )
+    lag = sum(each.lag for each in behind)
+    waiting = f"{lag:,} records wait" if lag != 1 else "1 record waits"
+    places = counted(len(behind), "partition")
+    return f"{waiting} in {places}, the first for over {in_words(WAITED)}"
 
 
 def _since(behind: tuple[WaitingPartition, ...]) -> float | None:
