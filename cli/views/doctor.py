@@ -26,6 +26,7 @@ MOST_IN_JSON = 10_000
 
 def data(run: CheckRun, found: Sequence[Finding]) -> dict[str, Any]:
     """Return the JSON of a run without its findings."""
+    changes = timeline.timeline(run.context.history, run.context.names)
     return {
         "clusterId": run.context.view.cluster_id,
         "groupId": run.context.group.id,
@@ -39,7 +40,7 @@ def data(run: CheckRun, found: Sequence[Finding]) -> dict[str, Any]:
             }
             for patient in _patients(run, found)
         ],
-        "timeline": [change.as_json() for change in _timeline(run)[-MOST_IN_JSON:]],
+        "timeline": [change.as_json() for change in changes[-MOST_IN_JSON:]],
     }
 
 
@@ -49,13 +50,10 @@ def show(run: CheckRun, found: Sequence[Finding], wide: bool) -> None:
     if not found:
         terminal.note("Nothing found.", style="green")
     elif sys.stdout.isatty():
-        for patient in every:
-            terminal.styled(f"{patient.kind} {patient.name}", "bold")
-            for finding in patient.findings:
-                _tell(finding, patient, run.now, wide=wide)
-            _changes(run, patient.connector)
+        _tell_all(run, every, wide=wide)
     else:
         _table(run, every, wide)
+        _table_of_changes(_changes(run, every))
     if found:
         terminal.note(output_findings.counted(found, "doctor"))
     context = run.context
@@ -65,6 +63,20 @@ def show(run: CheckRun, found: Sequence[Finding], wide: bool) -> None:
         f"{counted(sum(len(c.tasks) for c in context.checked), 'task')}"
     )
     terminal.note(f"Checked: {what}, their topics and transactions.", style="dim")
+
+
+def _tell_all(run: CheckRun, every: Sequence[Patient], *, wide: bool) -> None:
+    """Print each patient with its findings; the changes of a connector after its last patient."""
+    changes = _changes(run, every)
+    last = {patient.connector: patient for patient in every}
+    for patient in every:
+        terminal.styled(f"{patient.kind} {patient.name}", "bold")
+        for finding in patient.findings:
+            _tell(finding, patient, run.now, wide=wide)
+        of_it = timeline.of_connector(changes, patient.connector, MOST_CHANGES)
+        if of_it and last[patient.connector] is patient:
+            lines = [f"{utc(each.at * 1000)}  {_change(each)}" for each in of_it]
+            terminal.styled("\n".join(["Changed lately (UTC):", *lines]), "dim", 10)
 
 
 def _tell(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None:
@@ -78,18 +90,26 @@ def _tell(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None
     terminal.styled(with_cluster(finding.next_step or ""), "cyan", 10)
 
 
-def _changes(run: CheckRun, connector: str) -> None:
-    """Print what has changed lately about the connector of a patient."""
-    changes = timeline.of_connector(_timeline(run), connector, MOST_CHANGES)
-    lines = [
-        f"{utc(each.at * 1000)}  " + ("" if each.task is None else f"task {each.task} ") + each.text
-        for each in changes
+def _changes(run: CheckRun, every: Sequence[Patient]) -> tuple[timeline.Change, ...]:
+    """Return the changes of the connectors of patients, oldest first."""
+    names = dict.fromkeys(patient.connector for patient in every if patient.connector)
+    return timeline.timeline(run.context.history, names)
+
+
+def _change(change: timeline.Change) -> str:
+    return ("" if change.task is None else f"task {change.task} ") + change.text
+
+
+def _table_of_changes(changes: Sequence[timeline.Change]) -> None:
+    names = dict.fromkeys(change.connector for change in changes)
+    rows = [
+        [name, utc(change.at * 1000), _change(change)]
+        for name in names
+        for change in timeline.of_connector(changes, name, MOST_CHANGES)
     ]
-    terminal.styled("\n".join(["Changed lately (UTC):", *lines]) if lines else "", "dim", 10)
-
-
-def _timeline(run: CheckRun) -> tuple[timeline.Change, ...]:
-    return timeline.timeline(run.context.history, run.context.names)
+    if rows:
+        terminal.say("")
+        terminal.table(["CONNECTOR", "AT", "CHANGED"], rows)
 
 
 def _table(run: CheckRun, every: Sequence[Patient], wide: bool) -> None:
@@ -133,7 +153,8 @@ def metrics(run: CheckRun, found: Sequence[Finding]) -> Iterator[str]:
     group = {"group_id": run.context.group.id}
     yield "# HELP connectctl_doctor_finding A finding of connectctl doctor, 1 while it is there.\n"
     yield "# TYPE connectctl_doctor_finding gauge\n"
-    began = []
+    began: dict[str, float] = {}
+    seen: dict[str, None] = {}
     for patient in _patients(run, found):
         for finding in patient.findings:
             labels = labels_of(
@@ -147,14 +168,14 @@ def metrics(run: CheckRun, found: Sequence[Finding]) -> Iterator[str]:
                     "subject": finding.subject,
                 }
             )
-            yield f"connectctl_doctor_finding{{{labels}}} 1\n"
+            seen[labels] = None
             if finding.since is not None:
-                began.append(
-                    f"connectctl_doctor_finding_since_seconds{{{labels}}} {finding.since}\n"
-                )
+                began[labels] = min(finding.since, began.get(labels, finding.since))
+    yield from (f"connectctl_doctor_finding{{{labels}}} 1\n" for labels in seen)
     if began:
         yield "# TYPE connectctl_doctor_finding_since_seconds gauge\n"
-        yield from began
+    for labels, at in began.items():
+        yield f"connectctl_doctor_finding_since_seconds{{{labels}}} {at:.3f}\n"
     yield "# TYPE connectctl_doctor_findings gauge\n"
     for severity in Severity:
         labels = labels_of({**group, "severity": severity.value})

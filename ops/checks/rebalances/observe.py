@@ -13,6 +13,7 @@ from connectctl.ops.checks.history.records import ConfigRecord, History
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
 from connectctl.ops.connect.group_rounds import GroupRound, rounds_in
 from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.operations.cluster.observe import ClusterView
 
 WINDOW = 600.0
 """Seconds of the past in which rebalances are counted."""
@@ -38,6 +39,8 @@ class GroupFacts:
     generations: tuple[tuple[float, int], ...] = ()
     changes: int = 0
     configs: tuple[ConfigRecord, ...] = ()
+    hung: tuple[str, ...] = ()
+    """The workers whose REST servers answer, but not when asked for connectors."""
     unseen: tuple[Unseen, ...] = ()
 
 
@@ -63,8 +66,17 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
         tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
         changes,
         context.history.configs,
+        _hung(context.view) if group.settled else (),
         tuple(unseen),
     )
+
+
+def _hung(view: ClusterView) -> tuple[str, ...]:
+    """Return the workers that gave their version, and then no list of connectors in time."""
+    answering = [worker for worker in view.workers if worker.problem is None and worker.version]
+    if view.connectors_from == "workers":
+        answering = [worker for worker in answering if view.lists and worker.url not in view.lists]
+    return tuple(worker.address for worker in answering)
 
 
 def _generations(history: History, start: float) -> Iterator[tuple[float, int]]:

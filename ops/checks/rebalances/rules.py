@@ -1,4 +1,4 @@
-"""GROUP001 to GROUP004: rebalances and their causes: rules over ``rebalances.observe``. Pure."""
+"""GROUP001 to GROUP005: rebalances and their causes: rules over ``rebalances.observe``. Pure."""
 
 from __future__ import annotations
 
@@ -121,3 +121,15 @@ def config_behind(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
             )
             hint = "Check that it can read the config topic, and has the same config.storage.topic."
             yield Case(worker, message, hint, since=unread[0].at)
+
+
+@rule("GROUP005", Severity.ERROR)
+def hung(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
+    """Yield GROUP005 for each worker that is alive and does not serve its connectors."""
+    for worker in facts.hung:
+        message = (
+            "It is in the group and its REST server answers, but not when asked for connectors: its "
+            "herder waits, usually for a plugin."
+        )
+        hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows the plugin."
+        yield Case(worker, message, hint)

@@ -6,6 +6,7 @@ does not block the others.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 MOST_AT_ONCE = 32
+LONGEST_LISTING = PATIENCE * 3
+"""Seconds after which no further worker is asked for the connectors."""
 LONGEST = 100
 """The maximum number of characters of an advertised address that a message quotes."""
 
@@ -258,7 +261,10 @@ def _connectors(
     error: ConnectctlError | None = None
     answering = [url for url in calls.urls if url not in without_answer]
     members = [worker.url for worker in workers if worker.url and not worker.problem]
+    began = time.monotonic()
     for number, url in enumerate(answering):
+        if time.monotonic() - began > LONGEST_LISTING:
+            break  # a plugin that hangs holds the herders of all workers
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
             compared = tuple(dict.fromkeys([*answering[number:], *members]))

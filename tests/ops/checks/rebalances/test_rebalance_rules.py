@@ -90,3 +90,7 @@ def test_a_worker_that_joined_without_old_records_is_behind(
 def test_generations_of_statuses_are_enough_for_a_storm() -> None:
     facts = GroupFacts("g", 1, NOW, generations=((NOW - 60, 4), (NOW - 5, 40)))
     assert [finding.id for finding in check(rules, facts, Goal.NOW)] == ["GROUP001"]
+
+
+def test_a_worker_that_does_not_list_its_connectors_is_told() -> None:
+    assert found((), hung=("a:1",))["GROUP005"].subject == "a:1"
