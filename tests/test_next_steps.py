@@ -134,14 +134,18 @@ def test_a_next_step_works_in_a_cluster_in_memory(
     assert problem(pattern) is None
     options = {word for word in pattern if word.startswith("--")}
     assert {word for word in args if word.startswith("--")} >= options
-    reads = args[0] in ("doctor", "preflight", "validate") or args[1] in READS or "--explain" in args
+    reads = (
+        args[0] in ("doctor", "preflight", "validate") or args[1] in READS or "--explain" in args
+    )
     args += [] if reads else ["--yes"]
     if args[0] == "loggers":
         result = admin(AdminWorkers(), *args)
     else:
         worlds: dict[str, Any] = {"plain": at.plain, "offsets": at.offsets, "rolling": at.rolling}
         result = worlds[world].run(*args)
-    assert result.exit_code in ((0, 1) if args[0] in ("doctor", "preflight") else (0,)), result.output
+    assert result.exit_code in ((0, 1) if args[0] in ("doctor", "preflight") else (0,)), (
+        result.output
+    )
 
 
 READS = frozenset(("backup", "diff", "get", "hanging", "history", "lag", "list", "plan", "show"))

@@ -32,8 +32,12 @@ from connectctl.ops.checks.history import observe as history_observe
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
+from connectctl.ops.checks.progress import observe as progress_observe
+from connectctl.ops.checks.progress import rules as progress_rules
 from connectctl.ops.checks.rebalances import observe as rebalance_observe
 from connectctl.ops.checks.rebalances import rules as rebalance_rules
+from connectctl.ops.checks.sinks import observe as sink_observe
+from connectctl.ops.checks.sinks import rules as sink_rules
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
@@ -213,6 +217,12 @@ DOCTOR_AREAS: dict[str, Area] = {
             "transactions",
         )
     },
+    "the progress of sources": _area(
+        lambda run: progress_observe.observe(run.context, run.now), progress_rules
+    ),
+    "the progress of sinks": _area(
+        lambda run: sink_observe.observe(run.context, run.now), sink_rules
+    ),
     "the rebalances": _area(
         lambda run: rebalance_observe.observe(run.context, run.now), rebalance_rules
     ),
