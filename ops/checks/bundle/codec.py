@@ -25,6 +25,7 @@ from connectctl.ops.kafka import (
     error_handling,
     fence_attempt,
     records,
+    rhythm,
     topic_partition,
     topics,
     transactions,
@@ -34,7 +35,7 @@ from connectctl.ops.operations.upgrade import run_state
 
 _MODULES = (
     *(acls, batch_headers, brokers, cluster_lock, connect_protocol, consumer_group),
-    *(error_handling, fence_attempt, protocols, records, rights, run_presence, run_state),
+    *(error_handling, fence_attempt, protocols, records, rhythm, rights, run_presence, run_state),
     *(topic_partition, topics, transactions, visibility, worker),
 )
 KIND = "$"
