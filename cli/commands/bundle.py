@@ -93,9 +93,7 @@ def _report(path: Path, names: Path, made: Bundle, output: Output) -> None:
         data["names"] = str(names)
 
     def table(wide: bool) -> None:
-        rows = [
-            [each["call"], each["answers"], each["errors"]] for each in made.manifest["read"]
-        ]
+        rows = [[each["call"], each["answers"], each["errors"]] for each in made.manifest["read"]]
         if wide:
             terminal.table(["READ", "ANSWERS", "ERRORS"], rows)
         found = made.verdict["findings"]

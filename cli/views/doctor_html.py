@@ -58,7 +58,9 @@ def page(run: CheckRun, found: Sequence[Finding], origin: PageOrigin) -> str:
         f"{counted(len(run.context.names), 'connector')}",
         looked_at=utc(run.now * 1000),
         group=picture([*_group(run, begin)], begin, run.now),
-        pictures=[(name, picture([*_connector(run, name, begin)], begin, run.now)) for name in names],
+        pictures=[
+            (name, picture([*_connector(run, name, begin)], begin, run.now)) for name in names
+        ],
         left_out=len(run.context.names) - len(names),
     )
 
@@ -82,9 +84,13 @@ def _begin(run: CheckRun) -> float:
 
 def _named(run: CheckRun, found: Sequence[Finding]) -> list[str]:
     """Return the connectors with a picture, those with findings first."""
-    order = [subject for each in found for subject in (each.subject, each.subject.partition("/")[0])]
+    order = [
+        subject for each in found for subject in (each.subject, each.subject.partition("/")[0])
+    ]
     rank = {subject: n for n, subject in reversed(list(enumerate(order)))}
-    return sorted(run.context.names, key=lambda name: (rank.get(name, len(order)), name))[:CONNECTORS]
+    return sorted(run.context.names, key=lambda name: (rank.get(name, len(order)), name))[
+        :CONNECTORS
+    ]
 
 
 def _group(run: CheckRun, begin: float) -> Iterator[Lane]:

@@ -252,9 +252,7 @@ def check_run(
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
-def doctor_run(
-    clients: Clients, connectors: Sequence[str], now: float | None = None
-) -> CheckRun:
+def doctor_run(clients: Clients, connectors: Sequence[str], now: float | None = None) -> CheckRun:
     """Return the checks of ``doctor``: of what is wrong at ``now``, in seconds since the epoch, with
     the history of the cluster; None: at present.
     """

@@ -47,9 +47,7 @@ def compiled(
     for path in classes:
         package, _, name = path.rpartition(".")
         sources.append(directory / f"{name}.java")
-        sources[-1].write_text(
-            f"package {package};\npublic class {name} extends {base} {{}}\n"
-        )
+        sources[-1].write_text(f"package {package};\npublic class {name} extends {base} {{}}\n")
     plugin = directory / "plugins/standins"
     services = plugin / "META-INF/services"
     services.mkdir(parents=True)

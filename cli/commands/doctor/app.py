@@ -54,9 +54,7 @@ def doctor(
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            "--file", "-f", metavar="BUNDLE", help="Read a bundle instead of a cluster."
-        ),
+        typer.Option("--file", "-f", metavar="BUNDLE", help="Read a bundle instead of a cluster."),
     ] = None,
     html: HtmlOption = None,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until ^C.")] = False,

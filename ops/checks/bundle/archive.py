@@ -49,7 +49,7 @@ class Bundle:
     @property
     def taken_at(self) -> float:
         """Return when the check was made, in seconds since the epoch."""
-        return self.manifest["takenAtMs"] / 1000
+        return float(self.manifest["takenAtMs"]) / 1000
 
     @property
     def connectors(self) -> list[str]:

@@ -69,7 +69,7 @@ def _names(kind: type[Any]) -> tuple[str, ...]:
 
 def encode(value: Any) -> Any:
     """Return ``value`` as JSON values. Raises ``TypeError`` for a kind that is not known."""
-    kind = type(value)
+    kind: Any = type(value)
     if value is None or kind in (str, int, bool):
         return value
     if kind is float:

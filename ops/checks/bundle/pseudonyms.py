@@ -65,7 +65,9 @@ class Names:
             if not _is_kept(name):
                 digest = hmac.new(secret, name.encode(), hashlib.sha256).hexdigest()[:8]
                 kind = "connector" if name in self.connectors else "topic"
-                found[name] = f"{'name' if name in self.connectors & self.topics else kind}-{digest}"
+                found[name] = (
+                    f"{'name' if name in self.connectors & self.topics else kind}-{digest}"
+                )
         return found
 
 
@@ -146,7 +148,9 @@ class Replacement:
     def of(self, calls: Iterable[Call]) -> list[Call]:
         """Return the calls with pseudonyms."""
         return [
-            Call(self.text(call.name), self.data(call.arguments), list(map(self.data, call.answers)))
+            Call(
+                self.text(call.name), self.data(call.arguments), list(map(self.data, call.answers))
+            )
             for call in calls
         ]
 

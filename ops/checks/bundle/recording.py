@@ -116,5 +116,3 @@ def _summary(calls: Sequence[Call]) -> list[dict[str, Any]]:
         made[call.name] += len(call.answers)
         failed[call.name] += sum("error" in answer for answer in call.answers)
     return [{"call": name, "answers": made[name], "errors": failed[name]} for name in sorted(made)]
-
-

@@ -119,7 +119,9 @@ def _configs_in(data: Data) -> Iterator[dict[str, str]]:
     """Yield the texts of each JSON object: any may be a configuration."""
     for each in _dicts(data):
         if KIND not in each and (
-            found := {name: v for name, v in each.items() if isinstance(v, str) and name[:1] != KIND}
+            found := {
+                name: v for name, v in each.items() if isinstance(v, str) and name[:1] != KIND
+            }
         ):
             yield found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.checks.heal.planning import (
     HOUR,
@@ -102,7 +102,7 @@ def _failed(run: CheckRun) -> Iterator[FailedPart]:
             yield FailedPart(connector.name, task, status.trace, cause_of(status), since)
 
 
-def _fencing(access: ClusterAccess, run: CheckRun) -> dict[str, Sequence[Step]]:
+def _fencing(access: ClusterAccess, run: CheckRun) -> dict[str, Sequence[Step[Any]]]:
     """Return the steps that cure the rounds of fencing that block tasks, by connector."""
     return {
         finding.subject: Cure().plan_round(access, finding.subject).steps
@@ -116,15 +116,11 @@ def _hanging(access: ClusterAccess, run: CheckRun, unseen: list[Unseen]) -> Sequ
     topics = sorted(each.facts.name for each in run.context.view.topics if each.facts)
     if not topics:
         return ()
-    found = answer_of(
-        lambda: searched(access.clients, topics)[0], unseen, "transactions that hang"
-    )
+    found = answer_of(lambda: searched(access.clients, topics)[0], unseen, "transactions that hang")
     return (*found.found, *found.unproven) if found else ()
 
 
-def past_cures(
-    journal: Journal, cluster_id: str, group_id: str, now: float
-) -> Iterator[PastCure]:
+def past_cures(journal: Journal, cluster_id: str, group_id: str, now: float) -> Iterator[PastCure]:
     """Yield the cures of the last hour on this Connect cluster, from the journal."""
     for run in journal.runs_of(NAME, cluster_id, group_id):
         recent = [mark for mark in run.marks if now - _seconds(mark) < HOUR]

@@ -134,8 +134,8 @@ def _cures(snapshot: HealSnapshot) -> Iterator[_Cure]:
             yield _Cure(part.connector, part.name, (step,), part.since)
     for each in snapshot.hanging:
         if each.proven and each.decision.outcome is not None:
-            step = EndDecided.of(each)
-            yield _Cure(step.subject, step.subject, (step,))
+            end = EndDecided.of(each)
+            yield _Cure(end.subject, end.subject, (end,))
 
 
 def _left_alone(snapshot: HealSnapshot) -> Iterator[Noop]:

@@ -62,7 +62,9 @@ class Cure(ConnectorOperation[str]):
 
     def plan_round(self, access: ClusterAccess, name: str) -> Plan:
         """Return the plan for a round of fencing of the connector ``name``, which stops nothing."""
-        return _ConfigTopic.of(access).cure(observe.exactly_one(access.connectors(), name).connector)
+        return _ConfigTopic.of(access).cure(
+            observe.exactly_one(access.connectors(), name).connector
+        )
 
     def request_of(self, plan: Plan) -> str:
         """Return the connector of the plan."""

@@ -12,7 +12,9 @@ CONNECT = "org.apache.kafka.connect.errors."
 def trace(*causes: str) -> str:
     """A trace as Java prints it, the innermost cause last."""
     first, *others = causes
-    return "\n".join([first, "\tat a.B.c(B.java:1)", *(f"Caused by: {each}\n\tat x" for each in others)])
+    return "\n".join(
+        [first, "\tat a.B.c(B.java:1)", *(f"Caused by: {each}\n\tat x" for each in others)]
+    )
 
 
 @pytest.mark.parametrize(
