@@ -14,12 +14,16 @@ from connectctl.ops.connect.fenced_task_diagnosis import may_be_fenced, round_mi
 
 _EXCEPTION = re.compile(r"(?:Caused by: )?((?:[\w$]+\.)+[\w$]*(?:Exception|Error))(?:: (.*))?")
 _KAFKA = frozenset(
-    "RetriableException TimeoutException DisconnectException NetworkException "
-    "BrokerNotAvailableException LeaderNotAvailableException NotLeaderOrFollowerException "
-    "CoordinatorNotAvailableException CoordinatorLoadInProgressException NotCoordinatorException "
-    "NotControllerException NotEnoughReplicasException NotEnoughReplicasAfterAppendException "
-    "ConcurrentTransactionsException RebalanceInProgressException KafkaStorageException "
-    "UnstableOffsetCommitException ThrottlingQuotaExceededException".split()
+    {
+        *("RetriableException", "TimeoutException", "DisconnectException"),
+        *("NetworkException", "BrokerNotAvailableException", "LeaderNotAvailableException"),
+        *("NotLeaderOrFollowerException", "CoordinatorNotAvailableException"),
+        *("CoordinatorLoadInProgressException", "NotCoordinatorException"),
+        *("NotControllerException", "NotEnoughReplicasException"),
+        *("NotEnoughReplicasAfterAppendException", "ConcurrentTransactionsException"),
+        *("RebalanceInProgressException", "KafkaStorageException"),
+        *("UnstableOffsetCommitException", "ThrottlingQuotaExceededException"),
+    }
 )
 _OTHERS = frozenset(
     {

@@ -170,6 +170,6 @@ def test_names_are_replaced_alike_everywhere(faults: Faults, tmp_path: Path) -> 
             subject = subject.replace(name, new)
         return subject
 
-    assert {f[1:2] + (renamed(f[2]),) for f in findings(live)} == {
+    assert {(*f[1:2], renamed(f[2])) for f in findings(live)} == {
         f[1:3] for f in findings(repeated)
     }

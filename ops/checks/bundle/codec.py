@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-import connectctl.ops.clients.protocols as protocols
+from connectctl.ops.clients.protocols import ConfiguredValue, PrecedingLog, RestartMode
 from connectctl.ops.connect import cluster_lock, connect_protocol, run_presence, worker
 from connectctl.ops.core import rights
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -35,9 +35,10 @@ from connectctl.ops.operations.upgrade import run_state
 
 _MODULES = (
     *(acls, batch_headers, brokers, cluster_lock, connect_protocol, consumer_group),
-    *(error_handling, fence_attempt, protocols, records, rhythm, rights, run_presence, run_state),
+    *(error_handling, fence_attempt, records, rhythm, rights, run_presence, run_state),
     *(topic_partition, topics, transactions, visibility, worker),
 )
+_OF_CLIENTS = (ConfiguredValue, PrecedingLog, RestartMode)
 KIND = "$"
 """The member of a JSON object that names the kind of its value."""
 _LIST, _SET, _MAP, _BYTES, _LATIN, _FLOAT = "$list", "$set", "$map", "$bytes", "$latin1", "$float"
@@ -47,12 +48,13 @@ _FIELDS_OF_ERRORS = ("what", "why", "next_step", "code", "right")
 @cache
 def _kinds() -> dict[str, type[Any]]:
     """Return the frozen values that clients return, by name."""
-    return {
+    found = {
         name: kind
         for module in _MODULES
         for name, kind in vars(module).items()
         if isinstance(kind, type) and kind.__module__ == module.__name__ and _is_value(kind)
     }
+    return found | {kind.__name__: kind for kind in _OF_CLIENTS}
 
 
 def _is_value(kind: type[Any]) -> bool:

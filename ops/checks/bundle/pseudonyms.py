@@ -18,10 +18,14 @@ from connectctl.ops.connect.connector import path_of
 
 SHORTEST = 3
 WORDS = frozenset(
-    "source sink name config tasks task connector connectors topic topics status statuses offset "
-    "offsets state type info trace version kafka connect apache org com key value true false null "
-    "running failed paused stopped unassigned restarting default consumer producer admin file "
-    "class http https localhost".split()
+    {
+        *("source", "sink", "name", "config", "tasks", "task", "connector", "connectors"),
+        *("topic", "topics", "status", "statuses", "offset", "offsets", "state", "type"),
+        *("info", "trace", "version", "kafka", "connect", "apache", "org", "com", "key"),
+        *("value", "true", "false", "null", "running", "failed", "paused", "stopped"),
+        *("unassigned", "restarting", "default", "consumer", "producer", "admin", "file"),
+        *("class", "http", "https", "localhost"),
+    }
 )
 """Words of Kafka, Connect and configurations: as names they are kept, because they mean nothing and
 are everywhere.

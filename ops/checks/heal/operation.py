@@ -32,7 +32,7 @@ from connectctl.ops.operations.transactions.write_marker import AbortHanging, Co
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.core.journal import Journal, Run, StepEvent
+    from connectctl.ops.core.journal import Journal, StepEvent
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.core.step import Step
     from connectctl.ops.operations.connectors.access import ClusterAccess

@@ -46,7 +46,9 @@ def calls_with(planted: Planted) -> list[Call]:
         {0: 8},
         superseded=(record("connector-orders", {"properties": quoted}),),
     )
-    info = {"orders": {"info": {"config": rest}, "status": {"tasks": [{"id": 0, "trace": quoting}]}}}
+    info = {
+        "orders": {"info": {"config": rest}, "status": {"tasks": [{"id": 0, "trace": quoting}]}}
+    }
     defined = {
         "configs": [
             {
@@ -112,7 +114,9 @@ def test_an_error_is_of_the_same_kind_after_the_archive() -> None:
 
 
 def test_names_are_replaced_as_whole_words_and_longest_first() -> None:
-    replacement = Replacement({"orders": "connector-1", "orders.eu": "topic-2", "my conn": "connector-3"})
+    replacement = Replacement(
+        {"orders": "connector-1", "orders.eu": "topic-2", "my conn": "connector-3"}
+    )
     for text, expected in {
         "connect-orders-0": "connect-connector-1-0",
         "orders.eu-0, orders": "topic-2-0, connector-1",
@@ -124,7 +128,9 @@ def test_names_are_replaced_as_whole_words_and_longest_first() -> None:
 
 
 def test_words_that_mean_something_else_are_kept_as_names_and_said() -> None:
-    image = TopicImage("configs", 1, [record("connector-source", {}), record("connector-a1b", {})], {})
+    image = TopicImage(
+        "configs", 1, [record("connector-source", {}), record("connector-a1b", {})], {}
+    )
     names = Names.of([call("kafka.image", {"configs": image})])
     assert names.kept == ("source",)
     assert set(names.pseudonyms(b"x")) == {"a1b", "configs"}
