@@ -154,6 +154,11 @@ def has_failed(status: Status | None) -> bool:
     return status is not None and status.state == State.FAILED
 
 
+def is_running(status: Status | None) -> bool:
+    """Return whether a worker wrote that a part is RUNNING."""
+    return status is not None and status.state == State.RUNNING
+
+
 def parts_in(connector: Connector, state: State) -> dict[int, Status]:
     """Return the statuses of the connector itself (``CONNECTOR_INSTANCE``) and of its tasks that
     are in ``state``.

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ def test_what_fails_again_and_again_is_told_with_how_it_began(
         for _ in range(2):
             before = failures(name)
             rest.call("POST", f"/connectors/{name}/tasks/0/restart")
-            eventually(lambda before=before: failures(name) > before)
+            eventually(partial(_failed_since, name, before))
         prometheus = tmp_path / "doctor.prom"
         ran = doctor(name, "-o", "json", "--prometheus", str(prometheus))
         again = found(ran, name)
@@ -83,6 +84,10 @@ def test_what_fails_again_and_again_is_told_with_how_it_began(
             f'id="FAIL003",severity="error",kind="task",name="{name}/0"' in prometheus.read_text()
         )
         assert ran.code == 1
+
+
+def _failed_since(name: str, before: int) -> bool:
+    return failures(name) > before
 
 
 def failures(name: str) -> int:

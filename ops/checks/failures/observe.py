@@ -11,8 +11,8 @@ from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.history.records import ConfigRecord, StatusRecord
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import Connector, State, owners_of
-from connectctl.ops.connect.health import UnhealthyComponent, unhealthy_components
+from connectctl.ops.connect.connector import Connector, owners_of
+from connectctl.ops.connect.health import UnhealthyComponent, has_failed, unhealthy_components
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class PartPast:
     @property
     def failures(self) -> tuple[StatusRecord, ...]:
         """Return its retained FAILED statuses, oldest first."""
-        return tuple(status for status in self.statuses if status.state == State.FAILED)
+        return tuple(record for record in self.statuses if has_failed(record.status))
 
     @property
     def since(self) -> float | None:
@@ -48,10 +48,10 @@ class PartPast:
         epoch; None if its newest status has no time or it has none.
         """
         since: float | None = None
-        for status in reversed(self.statuses):
-            if status.state != self.statuses[-1].state:
+        for record in reversed(self.statuses):
+            if record.state != self.statuses[-1].state:
                 break
-            since = status.at
+            since = record.at
         return since
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from connectctl.ops.checks.failures.observe import FailureFacts, PartPast
 from connectctl.ops.checks.history.records import StatusRecord
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
-from connectctl.ops.connect.connector import State, Status, cause_of
+from connectctl.ops.connect.connector import State, cause_of
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Severity, counted, some_of
 from connectctl.ops.core.rule import Case, rule
@@ -105,7 +105,7 @@ def _cause(part: PartPast) -> str:
 
 
 def _trace(status: StatusRecord) -> str:
-    return cause_of(Status(State.FAILED, status.worker, status.trace)) or "no trace"
+    return cause_of(status.status) or "no trace"
 
 
 def _at(status: StatusRecord) -> str:

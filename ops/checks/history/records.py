@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from connectctl.ops.connect import config_topic, status_topic
+from connectctl.ops.connect.connector import Status
 from connectctl.ops.connect.health import Part
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.unseen import Unseen
@@ -31,6 +32,11 @@ class StatusRecord:
     generation: int | None = None
     at: float | None = None
     offset: int = -1
+
+    @property
+    def status(self) -> Status | None:
+        """Return it as the status of its part; None for a tombstone."""
+        return None if self.state is None else Status(self.state, self.worker, self.trace)
 
 
 @dataclass(frozen=True)

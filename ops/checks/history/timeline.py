@@ -12,7 +12,7 @@ from typing import Any
 from connectctl.ops.checks.history.records import ConfigRecord, History
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
-from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.health import has_failed, is_running
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
 
@@ -115,12 +115,12 @@ def _ran(history: History, connectors: frozenset[str]) -> Iterator[Change]:
             continue
         worker: str | None = None
         number = None if task == CONNECTOR_INSTANCE else task
-        for status in statuses:
-            if status.at is None or status.state is None:
+        for record in statuses:
+            if record.at is None:
                 continue
-            if status.state == State.RUNNING and status.worker != worker:
-                moved = f"runs on {status.worker}" + (f", {worker} before" if worker else "")
-                yield Change(status.at, name, Kind.WORKER, moved, number)
-                worker = status.worker
-            elif status.state == State.FAILED:
-                yield Change(status.at, name, Kind.FAILED, f"FAILED on {status.worker}", number)
+            if is_running(record.status) and record.worker != worker:
+                moved = f"runs on {record.worker}" + (f", {worker} before" if worker else "")
+                yield Change(record.at, name, Kind.WORKER, moved, number)
+                worker = record.worker
+            elif has_failed(record.status):
+                yield Change(record.at, name, Kind.FAILED, f"FAILED on {record.worker}", number)
