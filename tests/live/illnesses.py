@@ -59,6 +59,8 @@ class Bed:
         state = dotted.pop("state", "RUNNING")
         body = {"name": self.name, "config": config | dotted, "initial_state": state}
         assert self.rest.call("POST", "/connectors", body).status_code == 201
+        path = f"/connectors/{self.name}/status"
+        eventually(lambda: self.rest.call("GET", path).status_code == 200)
 
     def states(self, *states: str) -> None:
         """Wait until connector and tasks have ``states``."""
