@@ -59,6 +59,8 @@ class Bed:
         state = dotted.pop("state", "RUNNING")
         body = {"name": self.name, "config": config | dotted, "initial_state": state}
         assert self.rest.call("POST", "/connectors", body).status_code == 201
+        path = f"/connectors/{self.name}/status"
+        eventually(lambda: self.rest.call("GET", path).status_code == 200)
 
     def states(self, *states: str) -> None:
         """Wait until connector and tasks have ``states``."""
@@ -216,7 +218,7 @@ def a_source_between_two_commits(bed: Bed) -> None:
 
 
 @situation(
-    "A sink is RUNNING, polls, and commits nothing of old records", "SINK001", "stands still"
+    "A sink is RUNNING, polls, and commits nothing of old records", "FLOW003", "stands still"
 )
 def a_sink_hangs(bed: Bed) -> None:
     bed.topic("one", "two", ago=3 * HOUR)
@@ -224,7 +226,7 @@ def a_sink_hangs(bed: Bed) -> None:
     bed.runs_since(2 * HOUR)
 
 
-@situation("A task hangs in put, and its consumer has left the group", "SINK004", "has 0 members")
+@situation("A task hangs in put, and its consumer has left the group", "FLOW006", "has 0 members")
 def a_task_hangs_in_put(bed: Bed) -> None:
     pipe = bed.directory / "pipe"
     os.mkfifo(pipe)
@@ -250,7 +252,7 @@ def a_task_hangs_in_put(bed: Bed) -> None:
 
 
 @situation(
-    "A sink's records are not JSON, and go to its dead letter queue", "SINK005", "dead letter"
+    "A sink's records are not JSON, and go to its dead letter queue", "FLOW007", "dead letter"
 )
 def dead_letters_fill(bed: Bed) -> None:
     bed.topic("{", "[")

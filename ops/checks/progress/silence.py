@@ -46,7 +46,7 @@ def unusual_silence(
     rhythms: Iterable[Rhythm], now: float, started: float | None = None
 ) -> Silence | None:
     """Return the silence of a connector whose source partitions have ``rhythms``; None if it is
-    usual, or if the past does not tell.
+    usual, or if the past does not show whether it is.
 
     The connector is silent since the newest offset of any of them. ``started`` is when its tasks
     began to run, from which a silence is counted anew.

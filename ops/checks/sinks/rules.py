@@ -1,4 +1,4 @@
-"""SINK001 to SINK005: sinks that do not keep up, and records that they leave out: rules over
+"""FLOW003 to FLOW007: sinks that do not keep up, and records that they leave out: rules over
 ``sinks.observe``. Pure.
 """
 
@@ -26,9 +26,9 @@ JOINED = 120.0
 NAMED = 3
 
 
-@rule("SINK001", Severity.ERROR, each="sinks")
+@rule("FLOW003", Severity.ERROR, each="sinks")
 def stands_still(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return SINK001 for a sink none of whose waiting partitions moves."""
+    """Return FLOW003 for a sink none of whose waiting partitions moves."""
     if not _ran(facts, sink) or not sink.behind:
         return None
     if any(each.moves is not False for each in sink.behind):
@@ -43,9 +43,9 @@ def stands_still(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | Non
     return Case(sink.name, message, hint, since=_since(sink.behind), evidence=_evidence(sink))
 
 
-@rule("SINK002", Severity.ERROR, each="sinks")
+@rule("FLOW004", Severity.ERROR, each="sinks")
 def stuck_partitions(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return SINK002 for partitions that do not move while others of the sink do."""
+    """Return FLOW004 for partitions that do not move while others of the sink do."""
     stuck = tuple(each for each in sink.behind if each.moves is False)
     if not _ran(facts, sink) or not stuck or all(e.moves is False for e in sink.behind):
         return None
@@ -57,16 +57,16 @@ def stuck_partitions(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case |
     return Case(sink.name, message, hint, since=_since(stuck), evidence=_evidence(sink))
 
 
-@rule("SINK003", Severity.WARNING, each="sinks")
+@rule("FLOW005", Severity.WARNING, each="sinks")
 def falls_behind(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return SINK003 for a sink whose lag grows; information if it is not known whether it does."""
+    """Return FLOW005 for a sink whose lag grows; information if it is not known whether it does."""
     if not _ran(facts, sink) or not sink.behind or any(e.moves is False for e in sink.behind):
         return None
     lag = _lag(sink.behind)
     taken = [each.taken for each in sink.behind if each.taken is not None]
     if len(taken) < len(sink.behind):
         message = f"{lag}; whether the lag grows is not known from one look."
-        hint = "Look again in some minutes: connectctl doctor --watch"
+        hint = "Look again in some minutes, as sinks commit once a minute"
         return Case(sink.name, message, hint, Severity.INFO)
     arrived = sum(each.arrived for each in sink.behind)
     if sum(taken) >= arrived:
@@ -79,9 +79,9 @@ def falls_behind(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | Non
     return Case(sink.name, message, hint, evidence=_evidence(sink))
 
 
-@rule("SINK004", Severity.ERROR, each="sinks")
+@rule("FLOW006", Severity.ERROR, each="sinks")
 def members_missing(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return SINK004 for RUNNING tasks that are not in the consumer group."""
+    """Return FLOW006 for RUNNING tasks that are not in the consumer group."""
     if sink.group is None or sink.running_since is None:
         return None
     members = len(sink.group.members)
@@ -99,9 +99,9 @@ def members_missing(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | 
     return Case(sink.name, message, hint, evidence=_evidence(sink))
 
 
-@rule("SINK005", Severity.WARNING, each="sinks")
+@rule("FLOW007", Severity.WARNING, each="sinks")
 def dead_letters_fill(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return SINK005 for a dead letter queue that got records lately."""
+    """Return FLOW007 for a dead letter queue that got records lately."""
     if not sink.dead or sink.dead_topic is None:
         return None
     message = (

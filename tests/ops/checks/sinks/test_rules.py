@@ -1,4 +1,4 @@
-"""SINK001 to SINK005 on groups and commits made for tests."""
+"""FLOW003 to FLOW007 on groups and commits made for tests."""
 
 from __future__ import annotations
 
@@ -93,23 +93,23 @@ def test_the_commits_of_groups_are_read_and_other_records_left_out() -> None:
 
 def test_a_sink_of_which_no_waiting_partition_moves_stands_still_since_its_last_commit() -> None:
     sick = found(log(0, 9 * HOUR, 2 * HOUR), {T0: 1}, [commit(1, 3 * HOUR, 0, 0)])
-    assert list(sick) == ["SINK001"]
-    assert sick["SINK001"].since == NOW - 3 * HOUR
-    assert "1 record waits" in sick["SINK001"].message
+    assert list(sick) == ["FLOW003"]
+    assert sick["FLOW003"].since == NOW - 3 * HOUR
+    assert "1 record waits" in sick["FLOW003"].message
 
 
 def test_one_partition_that_does_not_move_while_another_does_is_stuck() -> None:
     commits = [commit(1, 3 * HOUR, 0, 0), commit(1, HOUR, 1, 1), commit(2, MINUTE, 1, 2)]
     records = log(0, HOUR, HOUR) + log(1, HOUR, HOUR, HOUR)
     sick = found(records, {T0: 1, T1: 2}, commits)
-    assert list(sick) == ["SINK002"]
-    assert "t-0" in sick["SINK002"].message
+    assert list(sick) == ["FLOW004"]
+    assert "t-0" in sick["FLOW004"].message
 
 
 def test_a_lag_that_grows_is_a_warning_and_one_that_shrinks_is_none() -> None:
     behind = log(0, *[HOUR] * 10, *[MINUTE] * 5)
     slow = [commit(1, 20 * MINUTE, 0, 0), commit(3, MINUTE, 0, 1)]
-    grows = found(behind, {T0: 3}, slow)["SINK003"]
+    grows = found(behind, {T0: 3}, slow)["FLOW005"]
     assert grows.severity is Severity.WARNING
     assert "5 records arrived, and 2 were committed" in grows.message
     assert found(behind, {T0: 9}, [slow[0], commit(9, MINUTE, 0, 1)]) == {}
@@ -118,7 +118,7 @@ def test_a_lag_that_grows_is_a_warning_and_one_that_shrinks_is_none() -> None:
 def test_without_the_commits_it_is_said_that_growth_is_unknown() -> None:
     facts = observed(log(0, HOUR, HOUR), {T0: 1}, [], forbidden=(TOPIC,))
     (finding,) = check(rules, facts, Goal.NOW)
-    assert (finding.id, finding.severity) == ("SINK003", Severity.INFO)
+    assert (finding.id, finding.severity) == ("FLOW005", Severity.INFO)
     assert "not known" in finding.message
     assert [gap.what for gap in facts.unseen] == [f"whether lag grows: the commits in {TOPIC}"]
 
@@ -139,7 +139,7 @@ def test_a_sink_that_keeps_up_or_has_just_begun_is_not_reported(
 
 
 def test_a_running_task_that_is_not_in_its_group_is_reported_once_it_had_time_to_join() -> None:
-    assert "SINK004" in found([], {}, [], members=0, state="Empty")
+    assert "FLOW006" in found([], {}, [], members=0, state="Empty")
     assert found([], {}, [], members=0, state="PreparingRebalance") == {}
     assert found([], {}, [], members=0, state="Empty", running_since=NOW - MINUTE) == {}
 
