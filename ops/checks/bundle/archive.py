@@ -117,7 +117,7 @@ def read(path: Path) -> Bundle:
         raise BadInput(
             f"{path} is not a bundle",
             why=str(e).strip("'\"") or type(e).__name__,
-            next_step="Write one: connectctl bundle --out FILE.",
+            next_step="Write one with the command bundle.",
         ) from e
 
 
