@@ -51,6 +51,7 @@ COMMANDS = {
     "preflight": "Check a cluster before anything is changed: brokers, workers, topics, "
     "connectors, ACLs.",
     "doctor": "Find what is wrong now: since when, why, and the command to type.",
+    "bundle": "Save everything that doctor reads in one archive, without secrets.",
     "validate": "Validate a connector configuration.",
     "transactions": "List transactions, find hanging ones, end them.",
     "run": "Run a connector's tasks on Spark, exactly once, from a job file.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from connectctl.ops.checks.heal import operation as heal
 from connectctl.ops.operations.cluster import logger_operations
 from connectctl.ops.operations.connectors import cure_operation, state_operations
 from connectctl.ops.operations.connectors.config import operations as configurations
@@ -29,6 +30,7 @@ OPERATIONS: dict[str, Operation[Any, Any]] = {
         state_operations.RestartConnectors(),
         state_operations.ResetActiveTopics(),
         cure_operation.Cure(),
+        heal.Heal(),
         configurations.CreateConnectors(),
         configurations.ApplyConnectors(),
         configurations.EditConnector(),

@@ -18,7 +18,7 @@ through ``wait_until``.
 """
 SLEEPS = {
     "cli/interrupt.py": "the watch for ^C, in a thread of its own",
-    "cli/commands/cluster.py": "cluster show --watch: the interval that the person gave",
+    "cli/watching.py": "--watch: the interval that the person gave",
     "ops/task_runtime/task/transactional_producer.py": "each pause comes before an attempt, and "
     "not between two",
     "ops/task_runtime/job/generation.py": "the leader's id is asked for again, as workers do",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import apply, html_file
+from connectctl.cli import apply, html_file, watching
 from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import HealthOption, HtmlOption, ListOption, command_group
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.cli.output.waiting import quiet
 from connectctl.cli.session import Session
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
 
 app = command_group("Show a Connect cluster.")
 
-SHORTEST = 0.5
-"""Least seconds between two reads; their load on the cluster is negligible."""
 REBALANCE = 3.0
 """Seconds to wait for the end of a rebalance, which hides the workers' addresses and what they
 run.
@@ -69,11 +64,7 @@ def show(
     error, or if something could not be read.
     """
     session: Session = ctx.obj
-    if interval < SHORTEST:
-        raise BadInput(
-            f"--interval {interval:g} is too short",
-            next_step=f"Give at least {SHORTEST:g} seconds.",
-        )
+    watching.check_interval(interval)
     if watch and exit_code:
         raise BadInput(
             "--exit-code cannot be combined with --watch", next_step="Leave one of them out."
@@ -121,42 +112,14 @@ def _observe(session: Session) -> ClusterView:
 
 
 def _watch(session: Session, interval: float, output: Output) -> None:
-    """Read and draw until ^C. Every read opens new connections, because a connection caches the
-    topics of its first read.
-
-    After the first one, a failed read is reported and does not end the watch.
-    """
     from connectctl.cli.views import cluster as cluster_view
 
-    view: ClusterView | None = None
-    try:
-        with quiet(), terminal.live() as draw:
-            while True:
-                title = f"{datetime.now():%H:%M:%S}   every {interval:g} s, ^C to end"
-                try:
-                    view = _observe(session)
-                except ConnectctlError as e:
-                    if view is None:
-                        raise
-                    title = f"{title}   as last seen; error: {e}"
-                if output.for_people:
-                    draw(title, cluster_view.blocks(view, output is Output.WIDE), view.findings)
-                else:
-                    terminal.emit("Cluster", cluster_view.as_json(view), output, lambda wide: None)
-                session = _reopened(session, view)
-                time.sleep(interval)
-    except KeyboardInterrupt:
-        return
+    with terminal.live() as draw:
 
+        def show(title: str, view: ClusterView) -> None:
+            if output.for_people:
+                draw(title, cluster_view.blocks(view, output is Output.WIDE), view.findings)
+            else:
+                terminal.emit("Cluster", cluster_view.as_json(view), output, lambda wide: None)
 
-def _reopened(session: Session, view: ClusterView) -> Session:
-    """Copy the session without its connections, with the discovered topics as settings, so that
-    discovery runs only once.
-    """
-    proven = {
-        t.role: t.name
-        for t in view.topics
-        if t.name and not any(f.subject == t.name for f in view.findings)
-    }
-    named = {f"topics.{role}": name for role, name in proven.items()}
-    return replace(session, flags={**session.flags, **named})
+        watching.repeat(session, interval, _observe, show, lambda view: view)

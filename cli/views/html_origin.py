@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from connectctl.cli.invocation import arguments
-from connectctl.cli.session import Session
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.times import utc
@@ -38,7 +38,7 @@ class PageOrigin:
         return utc(self.began * 1000)
 
 
-def origin(session: Session, began: float, kafka_cluster: str) -> PageOrigin:
+def origin(session: Clients, began: float, kafka_cluster: str) -> PageOrigin:
     """Return the origin of a page of ``session``, also if brokers do not respond."""
     try:
         brokers = tuple(_brokers(session.brokers.versions()))

@@ -32,8 +32,12 @@ from connectctl.ops.checks.history import observe as history_observe
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
+from connectctl.ops.checks.progress import observe as progress_observe
+from connectctl.ops.checks.progress import rules as progress_rules
 from connectctl.ops.checks.rebalances import observe as rebalance_observe
 from connectctl.ops.checks.rebalances import rules as rebalance_rules
+from connectctl.ops.checks.sinks import observe as sink_observe
+from connectctl.ops.checks.sinks import rules as sink_rules
 from connectctl.ops.checks.tasks_max import rules as tasks_max_rules
 from connectctl.ops.checks.transactions import observe as transaction_observe
 from connectctl.ops.checks.transactions import rules as transaction_rules
@@ -121,7 +125,7 @@ def _area(observe: Callable[[CheckRun], Any], rules: ModuleType) -> Area:
 
 def _workers(run: CheckRun) -> WorkersSeen:
     edges = run.context.edges
-    return worker_observe.observe(run.context.view, edges.kafka, edges.transactions())
+    return worker_observe.observe(run.context.view, edges.kafka, edges.transactions(), run.now)
 
 
 def _configurations(run: CheckRun) -> Reports:
@@ -213,6 +217,12 @@ DOCTOR_AREAS: dict[str, Area] = {
             "transactions",
         )
     },
+    "the progress of sources": _area(
+        lambda run: progress_observe.observe(run.context, run.now), progress_rules
+    ),
+    "the progress of sinks": _area(
+        lambda run: sink_observe.observe(run.context, run.now), sink_rules
+    ),
     "the rebalances": _area(
         lambda run: rebalance_observe.observe(run.context, run.now), rebalance_rules
     ),
@@ -242,14 +252,17 @@ def check_run(
     return CheckRun(scene, goal, given if principals or acls or known else None, release)
 
 
-def doctor_run(clients: Clients, connectors: Sequence[str]) -> CheckRun:
-    """Return the checks of ``doctor``: of what is wrong now, with the history of the cluster."""
+def doctor_run(clients: Clients, connectors: Sequence[str], now: float | None = None) -> CheckRun:
+    """Return the checks of ``doctor``: of what is wrong at ``now``, in seconds since the epoch, with
+    the history of the cluster; None: at present.
+    """
     group = clients.group()
     edges = edges_of(clients, group)
     context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
     context.history = history_observe.observe(context)
     context.unseen += context.history.unseen
-    return CheckRun(context, Goal.NOW, areas=DOCTOR_AREAS, left_out=ADVICE)
+    at = time.time() if now is None else now
+    return CheckRun(context, Goal.NOW, now=at, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 
 def edges_of(clients: Clients, group: ConnectGroup) -> Edges:

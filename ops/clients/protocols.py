@@ -110,6 +110,11 @@ class KafkaReads(Protocol):
         exist are left out, as in ``image``.
         """
 
+    def offsets_at(self, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:
+        """Return the first offset of every partition with a record of ``timestamp`` (milliseconds
+        since the epoch) or later; its end if there is none.
+        """
+
     def written_by(self, ids: Sequence[str], topics: Sequence[str]) -> frozenset[str]:
         """Return those of ``topics`` to which one of the transactional ids ``ids`` has written
         lately.

@@ -225,6 +225,11 @@ def masked(text: str, known: Iterable[str] = ()) -> str:
     return _applied(_by_colon(), text) if secret_forms.is_suspicious(text) else text
 
 
+def secrets_hidden(text: str) -> str:
+    """Return ``text`` without the secrets of ``remember``."""
+    return _without(text, ())
+
+
 def addresses_masked(text: str) -> str:
     """Return a source partition or an offset in printable form: the secrets in its addresses are
     hidden.

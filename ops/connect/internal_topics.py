@@ -180,6 +180,11 @@ def classify(topic: str, records: Iterable[ConsumerRecord], partitions: int = 1)
     return TopicSignals(topic, role, False, partitions, frozenset(connectors), frozenset(workers))
 
 
+def role_of(record: ConsumerRecord) -> Role | None:
+    """Return the role of the topic that has such records; None for records of others."""
+    return _candidate(record)[0]
+
+
 def _candidate(record: ConsumerRecord) -> tuple[Role | None, str | None, str | None]:
     """Return ``(role, connector, worker)`` of one record."""
     if record.key is None:

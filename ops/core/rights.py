@@ -420,8 +420,25 @@ _REBALANCES = Need(
     "how often the group rebalanced, and which workers came and went",
 )
 _DOCTOR = (
-    *(need for need in _CHECKS if need is not _READERS and need.name is not Name.TARGETS),
+    *(need for need in _CHECKS if need.name is not Name.TARGETS),
     _REBALANCES,
+    Need(
+        "KafkaReads.tails",
+        _R,
+        _TOPIC,
+        Name.GROUP_LOG,
+        _PART,
+        "whether the lag of sinks grows, and which partitions stand still",
+    ),
+    Need("KafkaReads.offsets_at", _D, _TOPIC, Name.SINK_TOPICS, _PART, "the lag of sinks"),
+    Need(
+        "KafkaReads.tails",
+        _R,
+        _TOPIC,
+        Name.TARGETS,
+        _PART,
+        "the newest records of sources that are silent",
+    ),
 )
 _ROLL = (
     *_reads(Name.DEDICATED, _REFUSED, "whether connectors lose offsets"),
@@ -562,6 +579,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     "fence": _FENCE,
     "preflight": _CHECKS,
     "doctor": _DOCTOR,
+    "bundle": _DOCTOR,
     "transactions list": (
         Need(
             "TransactionCalls.listed",

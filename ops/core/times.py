@@ -31,6 +31,17 @@ def utc(milliseconds: float | None, timespec: str = "seconds", *, zone: bool = F
     )
 
 
+def in_words(seconds: float) -> str:
+    """Return a time span in its two largest units: ``40 s``, ``5 min``, ``3 h 10 min``, ``2 d 4 h``."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (rest, "s")]
+    first = next((i for i, (number, _) in enumerate(parts) if number), len(parts) - 1)
+    shown = parts[first : first + 2]
+    return " ".join(f"{number} {unit}" for number, unit in shown if number) or "0 s"
+
+
 def iso_utc(milliseconds: float, timespec: str = "milliseconds") -> str:
     """Return a time as ``2026-01-31T12:00:00.000Z``."""
     return utc(milliseconds, timespec, zone=True).replace("+00:00", "Z")

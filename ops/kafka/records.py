@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from connectctl.ops.kafka.rhythm import Rhythm
+
 
 class ConsumerRecord(NamedTuple):
     """A Kafka record. ``timestamp`` is in milliseconds since the epoch, or None."""
@@ -57,9 +59,11 @@ class KeyTimes:
     """When the retained records of each key of a topic were written, oldest first, in milliseconds
     since the epoch.
 
-    Keys whose newest record is a tombstone are left out. ``held_back`` as of ``TopicImage``.
+    Keys whose newest record is a tombstone are left out. ``rhythms`` are of all retained records of
+    each key, in seconds; ``held_back`` as of ``TopicImage``.
     """
 
     topic: str
     times: Mapping[bytes, tuple[int, ...]]
     held_back: tuple[UnreadTail, ...] = ()
+    rhythms: Mapping[bytes, Rhythm] = field(default_factory=dict)

@@ -57,6 +57,7 @@ NAMED: dict[str, tuple[str, ...]] = {
     "tasks check": ("NAME",),
     "preflight": ("NAME",),
     "doctor": ("NAME",),
+    "bundle": ("NAME", "--out", "never.zip"),
     "transactions show": ("NAME",),
     "transactions hanging": ("--topic", "NAME"),
     "transactions lag": ("--topic", "NAME"),

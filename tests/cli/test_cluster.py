@@ -89,6 +89,7 @@ class Ticking:
 def watched(
     session: FakeSession, monkeypatch: pytest.MonkeyPatch, looks: list[Any], *args: str
 ) -> Result:
+    from connectctl.cli import watching
     from connectctl.cli.commands import cluster
 
     real = cluster._observe
@@ -102,7 +103,7 @@ def watched(
     monkeypatch.setattr(cluster, "_observe", look)
     # Only this command's: threads of tests before may still sleep.
     monkeypatch.setattr(
-        cluster, "time", SimpleNamespace(**vars(time) | {"sleep": Ticking(len(looks))})
+        watching, "time", SimpleNamespace(**vars(time) | {"sleep": Ticking(len(looks))})
     )
     return run(session, "--watch", *args)
 

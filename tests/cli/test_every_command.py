@@ -38,6 +38,10 @@ def changed(operation: str) -> Call:
     return lambda at: at.plain.change(operation, "--yes")
 
 
+def _bundle(at: Clusters) -> Result:
+    return at.plain.run("bundle", "--out", str(at.directory / "bundle.zip"))
+
+
 def _validate(at: Clusters) -> Result:
     return invoke(
         [
@@ -206,6 +210,7 @@ RUN: dict[str, tuple[Call, str]] = {
     "tasks check": (plain("tasks", "check", "orders"), "orders"),
     "preflight": (plain("preflight"), "TASK003"),
     "doctor": (plain("doctor"), "FAIL001"),
+    "bundle": (_bundle, "findings"),
     "validate": (_validate, "a"),
     "transactions list": (plain("transactions", "list"), "app-0"),
     "transactions show": (plain("transactions", "show", "app-0"), "Ongoing"),

@@ -27,6 +27,7 @@ DIFFERENT = {
     "--for": "a downgrade is a target of a cluster, and not of one configuration",
     "--force": "what is dared differs: running tasks fail; a commit that was decided is lost",
     "--group": "in place of a connector; besides the topics of a transform, in an audit of it",
+    "--interval": "a look of doctor reads more than one of cluster show",
     "--limit": "rows of a table of offsets; examples of each violation",
     "--name": "sandbox status shows all of them, others work on one",
     "--out": "a backup is the output of its command; a plan is written beside it",

@@ -43,6 +43,7 @@ COMMANDS: dict[str, list[str]] = {
     "connectors resume": ["off", "--wait"],
     "connectors restart": ["users", "--only-failed", "--wait"],
     "connectors cure": ["users"],
+    "doctor --heal": ["users"],
     "connectors create": ["-f", "{directory}/new.json", "--wait"],
     "connectors apply": ["-f", "{directory}/all", "--wait"],
     "connectors patch": ["*s", "batch.size=5"],
@@ -100,6 +101,7 @@ COMMITTED = [
 """What the coordinator wrote of the transaction that hangs: its commit was decided."""
 
 CONFIG = {"connector.class": "x.y.Source"}
+PASSING = "org.apache.kafka.common.errors.TimeoutException: Timed out\n\tat a.B.c(B.java:1)"
 
 
 class Killed(BaseException):
@@ -240,6 +242,8 @@ class World:
         if operation == "transactions commit" and HANGING not in self.coordinators.partitions:
             self.coordinators.partitions[HANGING] = (HUNG,)
             self.log.written += log_of(*COMMITTED).written
+        if operation == "doctor --heal":
+            self.workers.connectors["users"].trace = PASSING
         if operation == "connectors topics" and self.workers.active is None:
             self.workers.active = {"orders": ["t"]}
         config = self.kafka.records["cfg"]

@@ -12,6 +12,7 @@ from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Me
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
+from connectctl.ops.kafka.rhythm import rhythm_of
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -148,13 +149,19 @@ class FakeKafka:
     ) -> dict[str, KeyTimes]:
         found = {}
         for topic in self._readable(topics):
-            times: dict[bytes, tuple[int, ...]] = {}
+            times: dict[bytes, list[int]] = {}
             for r in self.records[topic]:
                 if r.key is not None and r.value is None:
                     times.pop(r.key, None)
                 elif r.key is not None and r.timestamp is not None:
-                    times[r.key] = (*times.get(r.key, ()), r.timestamp)[-most:]
-            found[topic] = KeyTimes(topic, times, self.held_back(topic))
+                    times.setdefault(r.key, []).append(r.timestamp)
+            newest = {key: tuple(all_[-most:]) for key, all_ in times.items()}
+            rhythms = {
+                key: rhythm
+                for key, all_ in times.items()
+                if (rhythm := rhythm_of(at / 1000 for at in all_))
+            }
+            found[topic] = KeyTimes(topic, newest, self.held_back(topic), rhythms)
         return found
 
     def group_log(self, group_id: str, since_ms: int) -> list[ConsumerRecord]:
@@ -162,6 +169,15 @@ class FakeKafka:
             written = self.records["__consumer_offsets"]
             return [r for r in written if (r.timestamp or 0) >= since_ms]
         return []
+
+    def offsets_at(self, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:
+        found = {}
+        for topic in self._readable(topics):
+            found[topic] = self.ends(topic)
+            for r in reversed(self.records[topic]):
+                if (r.timestamp or 0) >= timestamp:
+                    found[topic][r.partition] = r.offset
+        return found
 
     def held_back(self, topic: str) -> tuple[UnreadTail, ...]:
         """Where open transactions keep readers from the end: nowhere."""

@@ -167,6 +167,7 @@ class FakeWorkers:
             }
             return {"message": "The offsets for this connector have been altered successfully"}
         self.commanded(unquote(name), verb)
+        verb = verb.rpartition("/")[2]  # of a task
         connector.change(verb.partition("?")[0], max(len(connector.tasks), 1))
         return self._status(unquote(name)) if verb.startswith("restart") else None
 

@@ -4,6 +4,7 @@ be there before.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -245,6 +246,9 @@ WAYS: dict[str, Way] = {
     "fence": fixed("fence", RESTING, *YES),
     "preflight": fixed("preflight"),
     "doctor": fixed("doctor"),
+    "bundle": Way(
+        lambda world: ("bundle", "--out", str(world.directory / f"{secrets.token_hex(4)}.zip"))
+    ),
     "transactions list": fixed("transactions", "list"),
     "transactions hanging": fixed("transactions", "hanging", "--topic", TARGET),
     "transactions lag": fixed("transactions", "lag", "--topic", TARGET),

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from connectctl.ops.clients.java import find_java
@@ -29,7 +29,13 @@ CLASSES = (
 )
 
 
-def compiled(connect: Path, directory: Path) -> Path:
+def compiled(
+    connect: Path,
+    directory: Path,
+    source: Path = SOURCE,
+    classes: Sequence[str] = CLASSES,
+    base: str = "standin.StandIn",
+) -> Path:
     """A plugin directory with the classes. Skips where Java has no compiler."""
     java = find_java().path
     modules = subprocess.run(
@@ -37,18 +43,16 @@ def compiled(connect: Path, directory: Path) -> Path:
     ).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the connectors are compiled here, and this Java has no compiler")
-    sources = [SOURCE]
-    for path in CLASSES:
+    sources = [source]
+    for path in classes:
         package, _, name = path.rpartition(".")
         sources.append(directory / f"{name}.java")
-        sources[-1].write_text(
-            f"package {package};\npublic class {name} extends standin.StandIn {{}}\n"
-        )
+        sources[-1].write_text(f"package {package};\npublic class {name} extends {base} {{}}\n")
     plugin = directory / "plugins/standins"
     services = plugin / "META-INF/services"
     services.mkdir(parents=True)
     (services / "org.apache.kafka.connect.source.SourceConnector").write_text(
-        "\n".join(CLASSES) + "\n"
+        "\n".join(classes) + "\n"
     )
     jars = os.pathsep.join(map(str, sorted(connect.glob("*.jar"))))
     compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(plugin)]
@@ -59,16 +63,32 @@ def compiled(connect: Path, directory: Path) -> Path:
 @contextmanager
 def cluster_with_stand_ins(directory: Path) -> Iterator[Sandbox]:
     """A cluster of one worker that has them beside Kafka's own connectors."""
+    with cluster_with(directory, "standins") as sandbox:
+        yield sandbox
+
+
+FAULTY = "com.example.FaultySource"
+
+
+@contextmanager
+def cluster_with_faults(directory: Path) -> Iterator[Sandbox]:
+    """A cluster of one worker with a source whose tasks fail as files tell; see Faulty.java."""
+    source = SOURCE.with_name("Faulty.java")
+    with cluster_with(directory, "faults", source, [FAULTY], "faulty.Faulty") as sandbox:
+        yield sandbox
+
+
+@contextmanager
+def cluster_with(directory: Path, name: str, *plugin: Any) -> Iterator[Sandbox]:
+    """A cluster of one worker that has the classes of ``compiled``."""
     jars = cached(parse_version(LATEST))
     assert jars is not None
-    own = compiled(jars.root / "connect", directory)
+    own = compiled(jars.root / "connect", directory, *plugin)
     properties = {"plugin.path": f"{jars.plugins},{own}"}
     sandbox = up(
-        SandboxSpec(
-            name="standins", workers=1, support="enabled", extra_worker_properties=properties
-        )
+        SandboxSpec(name=name, workers=1, support="enabled", extra_worker_properties=properties)
     )
     try:
         yield sandbox
     finally:
-        down("standins")
+        down(name)

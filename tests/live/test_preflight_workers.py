@@ -51,7 +51,7 @@ def seen(sandbox: Sandbox, group: Group | None = None) -> WorkersSeen:
         known = session.group()
         calls = session.connect_to(known)
         view = observe_cluster(session.kafka, calls, known, session.named_topics)
-        return observe(view, session.kafka, session.transactions)
+        return observe(view, session.kafka, session.transactions, time.time())
 
 
 def found(view: WorkersSeen, goal: Goal = Goal.NOW) -> dict[str, Finding]:

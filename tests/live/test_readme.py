@@ -29,6 +29,7 @@ ORDER = (
     "docs/how-to/connectors-as-code.md",
     "docs/commands/preflight.md",
     "docs/commands/doctor.md",
+    "docs/commands/bundle.md",
     "docs/commands/validate.md",
     "docs/how-to/templates.md",
     "docs/commands/tasks.md",

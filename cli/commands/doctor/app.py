@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.options import ConnectorsArgument, ReportOptions, with_options
+from connectctl.cli import completed_names, html_file
+from connectctl.cli.commands.doctor import modes
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    DryRunOption,
+    HtmlOption,
+    ReportOptions,
+    YesOption,
+    with_options,
+)
 from connectctl.cli.output import findings
 from connectctl.cli.output.prometheus import MetricsFile
 from connectctl.cli.views import checks
@@ -15,6 +23,7 @@ from connectctl.cli.views import doctor as view
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.runner import CheckRun
+    from connectctl.ops.clients.protocols import Clients
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -43,6 +52,23 @@ def doctor(
             "exporter.",
         ),
     ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="BUNDLE", help="Read a bundle instead of a cluster."),
+    ] = None,
+    html: HtmlOption = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Refresh until ^C.")] = False,
+    interval: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Refresh interval of --watch, at least 0.5.")
+    ] = 10.0,
+    heal: Annotated[
+        bool,
+        typer.Option(
+            "--heal", help="Cure what is transient: restart it, or end a transaction as decided."
+        ),
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     options: ReportOptions = ReportOptions(),
 ) -> None:
     """Find what is wrong with a cluster now: since when, why, and the command to type.
@@ -54,10 +80,17 @@ def doctor(
       connectctl doctor --explain FAIL001   what the finding means, and what to do
       connectctl doctor -o json             for scripts, with a timeline of what has changed
       connectctl doctor --prometheus doctor.prom
+      connectctl doctor --html doctor.html  a page with the states of each connector over time
+      connectctl doctor --watch             refreshed in place: what comes and what goes
+      connectctl doctor --heal --dry-run    which cures are due, and what is left alone
+      connectctl doctor -f bundle.zip       the verdict of a bundle, as of its time
 
     Reads the group, the workers' topics and the coordinators, and asks every worker; it works from
     Kafka alone where no worker answers, and changes nothing. What could not be read is a finding of
-    its own. Exit code 0: no finding of the severity of --fail-on or above; 1: at least one.
+    its own. With --heal it changes what it says: it restarts what failed of a cause that passes,
+    makes blocked fencing quick, and ends transactions that hang as their coordinator decided; at
+    most 3 cures of a connector in an hour, never one again that did not help, never a stop. Exit
+    code 0: no finding of the severity of --fail-on or above; 1: at least one.
     """
     if explain is not None:
         checks.explain_finding(explain)
@@ -65,17 +98,38 @@ def doctor(
     if list_:
         checks.list_findings()
         return
-    from connectctl.ops.checks.runner import doctor_run
+    modes.check(
+        {"--watch": watch, "--heal": heal, "-f": file, "--html": html, "--prometheus": prometheus},
+        {"--dry-run": dry_run, "--yes": yes},
+        connectors,
+    )
+    if heal:
+        modes.heal(ctx.obj, connectors or [], options, dry_run=dry_run, yes=yes)
+        return
+    if watch:
+        modes.watch(ctx.obj, connectors or [], options, interval)
+        return
+    html_file.check(html)
+    metrics = None if prometheus is None else MetricsFile(prometheus, "--prometheus")
+    clients, run = modes.looked(ctx.obj, connectors or [], file)
+    _report(run, options, metrics, html, clients)
 
-    file = None if prometheus is None else MetricsFile(prometheus, "--prometheus")
-    run = checks.checked(ctx.obj, lambda: doctor_run(ctx.obj, connectors or []))
-    _report(run, options, file)
 
-
-def _report(run: CheckRun, options: ReportOptions, file: MetricsFile | None) -> None:
+def _report(
+    run: CheckRun,
+    options: ReportOptions,
+    file: MetricsFile | None,
+    html: Path | None,
+    clients: Clients,
+) -> None:
     found = findings.kept(run.findings(), options.ignore)
     if file is not None:
         file.replace("".join(view.metrics(run, found)))
+    if html is not None:
+        from connectctl.cli.views import doctor_html, html_origin
+
+        origin = html_origin.origin(clients, run.now, run.context.view.cluster_id)
+        html_file.write(html, doctor_html.page(run, found, origin))
     findings.emit_report(
         "Doctor", view.data(run, found), found, options, lambda wide: view.show(run, found, wide)
     )

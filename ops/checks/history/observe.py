@@ -11,6 +11,7 @@ from connectctl.ops.checks.context import PATIENCE, CheckContext
 from connectctl.ops.checks.history.records import (
     History,
     config_records,
+    rhythms_by_connector,
     status_records,
     times_by_connector,
 )
@@ -25,11 +26,13 @@ MOST = 32
 def observe(context: CheckContext) -> History:
     """Return the history of the cluster in ``context``. What cannot be read is in ``unseen``."""
     unseen: list[Unseen] = []
+    times = _key_times(context, unseen)
     config, status = (_image(context, role, unseen) for role in ("config", "status"))
     return History(
         statuses=status_records([*status.latest, *status.superseded]) if status else {},
         configs=config_records([*config.latest, *config.superseded]) if config else (),
-        offset_times=_offset_times(context, unseen),
+        offset_times=times_by_connector(times),
+        rhythms=rhythms_by_connector(times),
         config_end=max(config.end_offsets.values(), default=0) if config else None,
         config_read=config is not None and not config.held_back,
         status_read=status is not None and not status.held_back,
@@ -49,9 +52,7 @@ def _image(context: CheckContext, role: str, unseen: list[Unseen]) -> TopicImage
     return images.get(topic)
 
 
-def _offset_times(
-    context: CheckContext, unseen: list[Unseen]
-) -> dict[str, dict[bytes, tuple[float, ...]]]:
+def _key_times(context: CheckContext, unseen: list[Unseen]) -> list[KeyTimes]:
     """Return the times of source offsets in the workers' topic, and in connectors' own topics on
     the same Kafka cluster.
     """
@@ -64,4 +65,4 @@ def _offset_times(
         if any(times.held_back for times in answer.values()):
             why = "an open transaction keeps its end from being read"
             unseen.append(Unseen(f"the end of the offsets topic {topic}", why))
-    return times_by_connector(found)
+    return found

@@ -14,6 +14,7 @@ from connectctl.ops.connect.health import Part
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes
+from connectctl.ops.kafka.rhythm import Rhythm
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ class History:
     statuses: Mapping[Part, tuple[StatusRecord, ...]] = field(default_factory=dict)
     configs: tuple[ConfigRecord, ...] = ()
     offset_times: Mapping[str, Mapping[bytes, tuple[float, ...]]] = field(default_factory=dict)
+    rhythms: Mapping[str, tuple[Rhythm, ...]] = field(default_factory=dict)
+    """The rhythm of each source partition's offsets by connector, of topics read to their ends."""
     config_end: int | None = None
     config_read: bool = False
     status_read: bool = False
@@ -136,6 +139,18 @@ def times_by_connector(topics: Iterable[KeyTimes]) -> dict[str, dict[bytes, tupl
             by_key = found.setdefault(owner.decode(errors="replace"), {})
             by_key[key] = tuple(sorted([*by_key.get(key, ()), *times]))
     return found
+
+
+def rhythms_by_connector(topics: Iterable[KeyTimes]) -> dict[str, tuple[Rhythm, ...]]:
+    """Return the rhythms of source offsets by connector, of the topics that were read to their ends:
+    what follows an open transaction may be newer.
+    """
+    found: dict[str, list[Rhythm]] = {}
+    for topic in topics:
+        keys = [] if topic.held_back else list(topic.rhythms)
+        for key, owner in zip(keys, owners_of(keys), strict=True):
+            found.setdefault(owner.decode(errors="replace"), []).append(topic.rhythms[key])
+    return {name: tuple(rhythms) for name, rhythms in found.items()}
 
 
 def seconds(record: ConsumerRecord) -> float | None:

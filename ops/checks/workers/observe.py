@@ -4,7 +4,6 @@ the same topics.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -98,8 +97,12 @@ class WorkersSeen:
         )
 
 
-def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls) -> WorkersSeen:
-    """Observe the workers of ``view``; a single observation that fails raises nothing."""
+def observe(
+    view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls, now: float
+) -> WorkersSeen:
+    """Observe the workers of ``view``; a single observation that fails raises nothing. ``now`` is in
+    seconds since the epoch.
+    """
     observer = _KafkaObserver(view, kafka, transactions)
     known = observer.leader_id()
     config = observer.config(known.transaction if isinstance(known, LeaderId) else None)
@@ -109,7 +112,7 @@ def observe(view: ClusterView, kafka: KafkaReads, transactions: TransactionCalls
     return WorkersSeen(
         group=view.group,
         workers=view.workers,
-        now=time.time(),
+        now=now,
         lists=view.lists,
         leader_id=known,
         config=config,

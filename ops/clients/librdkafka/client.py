@@ -18,6 +18,7 @@ from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.clients.librdkafka.partition_offsets import (
     layouts_of,
+    offsets_at,
     read_extents,
     reset_positions,
 )
@@ -292,6 +293,11 @@ class Kafka(Connection):
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         return read_extents(self, self._known(topics))
+
+    def offsets_at(self, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:
+        known = self._known(topics)
+        at = self.ask("find offsets by time", lambda: offsets_at(self, known, timestamp))
+        return {topic: {p: int(offset) for p, offset in by.items()} for topic, by in at.items()}
 
     def tails(self, topics: Sequence[str], count: int) -> dict[str, list[ConsumerRecord]]:
         return self.ask("read topics", lambda: read_tails(self, topics, count))

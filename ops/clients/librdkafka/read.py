@@ -36,6 +36,7 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
+from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.sentinels import Offset
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -285,19 +286,27 @@ class _TimesReading(TopicReading):
         super().__init__(kafka, ends)
         self._most = most
         self._times: dict[str, dict[bytes, deque[int]]] = {topic: {} for topic in ends}
+        self._rhythms: dict[str, dict[bytes, Rhythm]] = {topic: {} for topic in ends}
 
     def _take(self, place: TopicPartition, messages: list[Any]) -> None:
         times, most = self._times[place.topic], self._most
+        rhythms = self._rhythms[place.topic]
         for message in messages:
             key = message.key()
             if key is None:
                 continue
             if message.value() is None:
                 times.pop(key, None)
+                rhythms.pop(key, None)
                 continue
             kind, at = message.timestamp()
-            if kind and at >= 0:
-                times.setdefault(key, deque(maxlen=most)).append(at)
+            if not kind or at < 0:
+                continue
+            times.setdefault(key, deque(maxlen=most)).append(at)
+            if key in rhythms:
+                rhythms[key].add(at / 1000)
+            else:
+                rhythms[key] = Rhythm(at / 1000, at / 1000)
 
     @property
     def held(self) -> int:
@@ -306,4 +315,4 @@ class _TimesReading(TopicReading):
     def key_times(self, topic: str) -> KeyTimes:
         """Return the times of the keys of ``topic``, and the tails that were not read."""
         times = {key: tuple(found) for key, found in self._times[topic].items()}
-        return KeyTimes(topic, times, self.tails(topic))
+        return KeyTimes(topic, times, self.tails(topic), self._rhythms[topic])

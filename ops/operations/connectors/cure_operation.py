@@ -60,6 +60,12 @@ class Cure(ConnectorOperation[str]):
             return Planned(plan, (f"{LATER}.",))
         return Planned(plan)
 
+    def plan_round(self, access: ClusterAccess, name: str) -> Plan:
+        """Return the plan for a round of fencing of the connector ``name``, which stops nothing."""
+        return _ConfigTopic.of(access).cure(
+            observe.exactly_one(access.connectors(), name).connector
+        )
+
     def request_of(self, plan: Plan) -> str:
         """Return the connector of the plan."""
         (name,) = plan.resources

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -332,7 +333,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def observe(reads: FakeKafka, rest: Apart, transactions: FakeCoordinators) -> WorkersSeen:
     view = cluster_observe.observe_cluster(reads, rest, GROUP, NAMED)
-    return worker_observe.observe(view, reads, transactions)
+    return worker_observe.observe(view, reads, transactions, time.time())
 
 
 def test_a_clean_cluster_is_seen_whole_and_clean() -> None:
@@ -421,6 +422,6 @@ def test_topics_that_may_not_be_read_are_told(monkeypatch: pytest.MonkeyPatch) -
         raise NotAuthorized("Not allowed to read", why="no Read")
 
     monkeypatch.setattr(reads, "image", denied)
-    found = worker_observe.observe(view, reads, coordinators(writer(7)))
+    found = worker_observe.observe(view, reads, coordinators(writer(7)), time.time())
     assert [u.what for u in found.unseen] == ["the config topic cfg", "the status topic sta"]
     assert (found.config, ids(found)) == (None, [])

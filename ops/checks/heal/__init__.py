@@ -1,0 +1,1 @@
+"""``doctor --heal``: cures of what is transient."""

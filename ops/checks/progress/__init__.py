@@ -1,0 +1,1 @@
+"""Source connectors that run and stand still."""

@@ -1,0 +1,283 @@
+"""Observes whether running sinks keep up: what waits for them, when they last committed an offset,
+the members of their groups, and their dead letters.
+
+One look proves growth as little as two of a few seconds do, because sinks commit once a minute.
+Therefore the past is read: which records have been waiting for some time, and the commits that
+``__consumer_offsets`` retains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.connect.connector import Connector, State
+from connectctl.ops.connect.health import parts_in
+from connectctl.ops.connect.offset_store import connects_to
+from connectctl.ops.connect.sink_group import dead_letters, sink_group, topics_of_sink
+from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
+from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
+from connectctl.ops.kafka.offset_commits import OffsetCommit, offset_commits
+from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.topics import OffsetRange
+
+WAITED = 600.0
+"""Seconds for which a record may wait: longer than ``max.poll.interval.ms``, 5 minutes, and than
+the minute after which sinks commit.
+"""
+DEAD_LATELY = 3600.0
+"""Seconds in which dead letters are new."""
+_TAIL = 500
+"""Records at the end of each partition of ``__consumer_offsets`` that are read."""
+
+
+@dataclass(frozen=True)
+class WaitingPartition:
+    """A partition with a record that has waited for more than ``WAITED`` seconds.
+
+    ``committed`` is None without a committed offset; ``lag`` are the offsets from there to the end
+    for read_committed, from the beginning of the partition without one. ``arrived`` are the offsets that were added in
+    the last ``WAITED`` seconds, ``taken`` those that the sink committed in that time, None if it is
+    unknown. ``moved_at`` is when its newest offset was committed, in seconds since the epoch, None
+    if that is unknown. ``moves`` is whether that was in the last ``WAITED`` seconds, None if
+    unknown.
+    """
+
+    partition: TopicPartition
+    committed: int | None
+    end: int
+    lag: int
+    arrived: int
+    taken: int | None = None
+    moved_at: float | None = None
+    moves: bool | None = None
+
+
+@dataclass(frozen=True)
+class SinkProgress:
+    """A running sink connector. ``running`` is the number of RUNNING tasks, ``running_since`` when
+    the last of them began, in seconds since the epoch.
+
+    ``group`` is None if it was not seen. ``behind`` are the partitions that wait, ``read`` is how
+    many partitions it reads. ``dead_topic`` is its dead letter queue, to which ``dead`` records
+    were added lately, None if that is unknown.
+    """
+
+    name: str
+    group_id: str
+    running: int
+    running_since: float | None = None
+    group: ReaderGroup | None = None
+    behind: tuple[WaitingPartition, ...] = ()
+    read: int = 0
+    dead_topic: str | None = None
+    dead: int | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+    workers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SinkFacts:
+    """The observations; ``now`` is in seconds since the epoch. ``connectors`` are the configurations
+    of all that were checked, sources as well, by name.
+    """
+
+    sinks: tuple[SinkProgress, ...]
+    now: float
+    connectors: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    unseen: tuple[Unseen, ...] = ()
+
+
+def observe(context: CheckContext, now: float) -> SinkFacts:
+    """Observe the running sinks; ``now`` in seconds since the epoch. Without sinks no requests are
+    sent.
+    """
+    unseen: list[Unseen] = []
+    sinks = [each for each in context.checked if each.type == "sink" and _runs(each)]
+    here = [sink for sink in sinks if connects_to(sink.config, "consumer", context.edges.bootstrap)]
+    unseen += [
+        Unseen(f"the progress of {sink.name}", "it reads from another Kafka cluster")
+        for sink in sinks
+        if sink not in here
+    ]
+    groups = _groups(context, here, unseen) if here else {}
+    topics = {topic for sink in here for topic in _topics(sink, groups)}
+    letters = {name for sink in here if (name := dead_letters(sink.config))}
+    ends, before = _ends(context, topics | letters, now - WAITED, unseen)
+    lately = _added(context, letters, ends, now - DEAD_LATELY)
+    waiting = {
+        sink.name: tuple(_waiting(_topics(sink, groups), groups.get(_group(sink)), ends, before))
+        for sink in here
+    }
+    commits = _commits(context, any(waiting.values()), unseen)
+    found = [
+        SinkProgress(
+            sink.name,
+            _group(sink),
+            len(parts_in(sink, State.RUNNING).keys() & sink.tasks.keys()),
+            _since(context, sink),
+            groups.get(_group(sink)),
+            tuple(_moved(each, _group(sink), commits, now) for each in waiting[sink.name]),
+            sum(len(ends.get(topic, ())) for topic in _topics(sink, groups)),
+            dead_letters(sink.config),
+            lately.get(dead_letters(sink.config) or ""),
+            sink.config,
+            tuple(sorted({s.worker for s in sink.tasks.values() if s and s.worker})),
+        )
+        for sink in here
+    ]
+    configs = {connector.name: connector.config for connector in context.checked}
+    return SinkFacts(tuple(found), now, configs, tuple(unseen))
+
+
+def _runs(sink: Connector) -> bool:
+    return bool(parts_in(sink, State.RUNNING).keys() & sink.tasks.keys())
+
+
+def _group(sink: Connector) -> str:
+    return sink_group(sink.name, sink.config)
+
+
+def _since(context: CheckContext, sink: Connector) -> float | None:
+    """Return when the last of its tasks wrote its newest status."""
+    last = (context.history.statuses.get((sink.name, task), ())[-1:] for task in sink.tasks)
+    return max((s.at for found in last for s in found if s.at is not None), default=None)
+
+
+def _topics(sink: Connector, groups: Mapping[str, ReaderGroup]) -> frozenset[str]:
+    """Return the topics that it names, or those that its group reads for ``topics.regex``."""
+    group = groups.get(_group(sink))
+    return topics_of_sink(sink.config) or (group.topics if group else frozenset())
+
+
+def _groups(
+    context: CheckContext, sinks: Iterable[Connector], unseen: list[Unseen]
+) -> dict[str, ReaderGroup]:
+    """Return the groups of the sinks that could be described."""
+    readers = answer_of(context.edges.brokers().readers, unseen, "the groups of sinks")
+    if readers is None:
+        return {}
+    found = {group.id: group for group in readers.groups if group.problem is None}
+    for sink in sinks:
+        if _group(sink) not in found and (why := _hidden(readers, _group(sink))):
+            unseen.append(Unseen(f"the group {_group(sink)} of {sink.name}", *why))
+    return found
+
+
+def _hidden(readers: ReaderGroups, group: str) -> tuple[str, str | None] | None:
+    """Return why a group is not among those that were described; None if it does not exist."""
+    problems = [g.problem for g in readers.groups if g.id == group and g.problem is not None]
+    for problem in [*problems, *readers.problems.values()]:
+        gap = unseen_by(group, problem)
+        return gap.why, gap.next_step
+    if readers.complete:
+        return None
+    return "this principal may not see it", f"Grant this principal Describe on the group {group}."
+
+
+Ranges = Mapping[str, Mapping[int, OffsetRange]]
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+def _ends(
+    context: CheckContext, topics: Iterable[str], then: float, unseen: list[Unseen]
+) -> tuple[Ranges, Offsets]:
+    """Return the extents of topics that exist, and their ends at the time ``then``."""
+    kafka, wanted = context.edges.kafka, sorted(topics)
+    known = answer_of(lambda: kafka.existing(wanted), unseen, "the topics of sinks")
+    if not wanted or known is None:
+        return {}, {}
+    unseen += [Unseen(f"the lag in {gap.subject}", gap.why, gap.next_step) for gap in known.gaps]
+    names = sorted(known.seen)
+    extents = answer_of(lambda: kafka.extents(names), unseen, "the ends of sinks' topics") or {}
+    at = partial(kafka.offsets_at, names, int(then * 1000))
+    before = answer_of(at, unseen, "the earlier ends of sinks' topics") or {}
+    return extents, before
+
+
+def _added(
+    context: CheckContext, topics: Iterable[str], ends: Ranges, then: float
+) -> dict[str, int]:
+    """Return how many offsets topics that exist have from the time ``then`` on; none of those that
+    cannot be read, which ``_ends`` reports.
+    """
+    names = sorted(set(topics) & ends.keys())
+    try:
+        before = context.edges.kafka.offsets_at(names, int(then * 1000)) if names else {}
+    except ConnectctlError:
+        return {}
+    return {t: sum(max(0, part.end - before[t][p]) for p, part in ends[t].items()) for t in before}
+
+
+def _waiting(
+    topics: Iterable[str], group: ReaderGroup | None, ends: Ranges, before: Offsets
+) -> Iterable[WaitingPartition]:
+    """Yield the partitions with a record before which the group stands, written before the time of
+    ``before``.
+    """
+    if group is None:
+        return
+    for topic in sorted(topics):
+        for number, then in sorted(before.get(topic, {}).items()):
+            partition = TopicPartition(topic, number)
+            extent, committed = ends.get(topic, {}).get(number), group.committed.get(partition)
+            if extent is None:
+                continue
+            end, read = extent.stable, max(committed or 0, extent.first)
+            if read < min(then, end):
+                arrived = end - min(then, end)
+                yield WaitingPartition(partition, committed, end, end - read, arrived)
+
+
+@dataclass(frozen=True)
+class _Commits:
+    """The newest commits by group and partition, oldest first. None is missing from the time
+    ``since`` on, in seconds since the epoch.
+    """
+
+    by_partition: Mapping[tuple[str, TopicPartition], list[OffsetCommit]]
+    since: float
+
+
+def _commits(context: CheckContext, wanted: bool, unseen: list[Unseen]) -> _Commits | None:
+    """Return the newest commits; None if they could not be read, or are not ``wanted``."""
+    if not wanted:
+        return None
+    read = partial(context.edges.kafka.tails, [COMMITS], _TAIL)
+    tails = answer_of(read, unseen, f"whether lag grows: the commits in {COMMITS}")
+    if tails is None:
+        return None
+    records = tails.get(COMMITS, [])
+    found: dict[tuple[str, TopicPartition], list[OffsetCommit]] = {}
+    for commit in offset_commits(sorted(records, key=lambda r: r.offset)):
+        found.setdefault((commit.group, commit.partition), []).append(commit)
+    oldest: dict[int, float] = {}
+    for record in records:
+        if record.timestamp is not None and record.offset:
+            at = oldest.get(record.partition, float("inf"))
+            oldest[record.partition] = min(at, record.timestamp / 1000)
+    whole = {record.partition for record in records if record.offset == 0}
+    return _Commits(found, max((at for p, at in oldest.items() if p not in whole), default=0.0))
+
+
+def _moved(
+    each: WaitingPartition,
+    group: str,
+    commits: _Commits | None,
+    now: float,
+) -> WaitingPartition:
+    """Return the partition with what the commits tell."""
+    if commits is None:
+        return each
+    own = commits.by_partition.get((group, each.partition), [])
+    if not own:
+        return replace(each, moves=False if commits.since <= now - WAITED else None)
+    earlier = [commit.offset for commit in own if commit.at <= now - WAITED]
+    # Without a commit before that time, it is not known where the sink was then.
+    taken = own[-1].offset - earlier[-1] if earlier else None
+    at = next(c.at for c in own if c.offset == own[-1].offset)
+    return replace(each, taken=taken, moved_at=at, moves=at > now - WAITED)

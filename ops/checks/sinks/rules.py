@@ -1,0 +1,158 @@
+"""FLOW003 to FLOW007: sinks that do not keep up, and records that they leave out: rules over
+``sinks.observe``. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from connectctl.ops.checks.sinks.observe import (
+    DEAD_LATELY,
+    WAITED,
+    SinkFacts,
+    SinkProgress,
+    WaitingPartition,
+)
+from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connector_config import silent_rules
+from connectctl.ops.connector_config.subject import Subject, hits
+from connectctl.ops.core.finding import Finding, Severity, counted, some_of
+from connectctl.ops.core.rule import Case, Several, rule
+from connectctl.ops.core.times import in_words
+from connectctl.ops.kafka.group_state import is_settled
+
+JOINED = 120.0
+"""Seconds after which a running task has joined its group."""
+NAMED = 3
+
+
+@rule("FLOW003", Severity.ERROR, each="sinks")
+def stands_still(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW003 for a sink none of whose waiting partitions moves."""
+    if not _ran(facts, sink) or not sink.behind:
+        return None
+    if any(each.moves is not False for each in sink.behind):
+        return None
+    message = (
+        f"It is RUNNING and stands still: {_lag(sink.behind)}, and it has not committed an offset "
+        f"of them for {_still_for(facts, sink, sink.behind)}."
+    )
+    hint = (
+        f"Take a thread dump of {_workers(sink)}, then: connectctl connectors restart {sink.name}"
+    )
+    return Case(sink.name, message, hint, since=_since(sink.behind), evidence=_evidence(sink))
+
+
+@rule("FLOW004", Severity.ERROR, each="sinks")
+def stuck_partitions(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW004 for partitions that do not move while others of the sink do."""
+    stuck = tuple(each for each in sink.behind if each.moves is False)
+    if not _ran(facts, sink) or not stuck or all(e.moves is False for e in sink.behind):
+        return None
+    message = (
+        f"{counted(len(stuck), 'partition')} of {sink.read} stand still while others move: "
+        f"{some_of([str(each.partition) for each in stuck], NAMED)}; {_lag(stuck)}."
+    )
+    hint = f"connectctl connectors restart {sink.name}"
+    return Case(sink.name, message, hint, since=_since(stuck), evidence=_evidence(sink))
+
+
+@rule("FLOW005", Severity.WARNING, each="sinks")
+def falls_behind(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW005 for a sink whose lag grows; information if it is not known whether it does."""
+    if not _ran(facts, sink) or not sink.behind or any(e.moves is False for e in sink.behind):
+        return None
+    lag = _lag(sink.behind)
+    taken = [each.taken for each in sink.behind if each.taken is not None]
+    if len(taken) < len(sink.behind):
+        message = f"{lag}; whether the lag grows is not known from one look."
+        hint = "Look again in some minutes, as sinks commit once a minute"
+        return Case(sink.name, message, hint, Severity.INFO)
+    arrived = sum(each.arrived for each in sink.behind)
+    if sum(taken) >= arrived:
+        return None
+    message = (
+        f"{lag}, and the lag grows: in the last {in_words(WAITED)} {arrived:,} records arrived, "
+        f"and {sum(taken):,} were committed."
+    )
+    hint = f"Give {sink.name} more tasks (tasks.max), or find out what its destination waits for"
+    return Case(sink.name, message, hint, evidence=_evidence(sink))
+
+
+@rule("FLOW006", Severity.ERROR, each="sinks")
+def members_missing(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW006 for RUNNING tasks that are not in the consumer group."""
+    if sink.group is None or sink.running_since is None:
+        return None
+    members = len(sink.group.members)
+    settled = is_settled(sink.group.state)
+    if facts.now - sink.running_since < JOINED or not settled or members >= sink.running:
+        return None
+    message = (
+        f"{counted(sink.running, 'task')} of it are RUNNING, and its group {sink.group_id} has "
+        f"{counted(members, 'member')}: a task whose put takes longer than max.poll.interval.ms "
+        "leaves the group."
+    )
+    hint = (
+        f"Take a thread dump of {_workers(sink)}, then: connectctl connectors restart {sink.name}"
+    )
+    return Case(sink.name, message, hint, evidence=_evidence(sink))
+
+
+@rule("FLOW007", Severity.WARNING, each="sinks")
+def dead_letters_fill(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW007 for a dead letter queue that got records lately."""
+    if not sink.dead or sink.dead_topic is None:
+        return None
+    message = (
+        f"Its dead letter queue {sink.dead_topic} got {counted(sink.dead, 'record')} in the last "
+        f"{in_words(DEAD_LATELY)}: it leaves out what it cannot process."
+    )
+    hint = f"Read the headers __connect.errors.* of the records in {sink.dead_topic}"
+    return Case(sink.name, message, hint)
+
+
+@Several
+def thrown_away(facts: SinkFacts, goal: Goal) -> Iterator[Finding]:
+    """Yield CONFIG018 for connectors that drop records without a trace."""
+    for name, config in sorted(facts.connectors.items()):
+        subject = Subject(name, config, running=True)
+        yield from (
+            hit.finding
+            for hit in hits((silent_rules,), subject)
+            if hit.finding.id == silent_rules.lost_records.id
+        )
+
+
+def _ran(facts: SinkFacts, sink: SinkProgress) -> bool:
+    """Return whether it has run for so long that what waits should have been processed."""
+    return sink.running_since is not None and facts.now - sink.running_since > WAITED
+
+
+def _lag(behind: tuple[WaitingPartition, ...]) -> str:
+    lag = sum(each.lag for each in behind)
+    waiting = f"{lag:,} records wait" if lag != 1 else "1 record waits"
+    places = counted(len(behind), "partition")
+    return f"{waiting} in {places}, the first for over {in_words(WAITED)}"
+
+
+def _since(behind: tuple[WaitingPartition, ...]) -> float | None:
+    return min((each.moved_at for each in behind if each.moved_at is not None), default=None)
+
+
+def _still_for(facts: SinkFacts, sink: SinkProgress, behind: tuple[WaitingPartition, ...]) -> str:
+    last = max((each.moved_at for each in behind if each.moved_at is not None), default=None)
+    return f"over {in_words(WAITED)}" if last is None else in_words(facts.now - last)
+
+
+def _evidence(sink: SinkProgress) -> tuple[str, ...]:
+    worst = sorted(sink.behind, key=lambda each: -each.lag)[:NAMED]
+    return tuple(
+        f"{each.partition}: committed "
+        f"{'nothing' if each.committed is None else f'{each.committed:,}'}, end {each.end:,}"
+        for each in worst
+    )
+
+
+def _workers(sink: SinkProgress) -> str:
+    return ", ".join(sink.workers) or "its workers"

@@ -1,0 +1,106 @@
+"""When a source is silent for too long: by its own past, and never for one that is idle as before."""
+
+from __future__ import annotations
+
+import pytest
+from connectctl.ops.checks.progress.silence import LEAST_SILENCE, unusual_silence
+from connectctl.ops.kafka.rhythm import Rhythm, rhythm_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+START = 1_000_000.0
+
+
+def every(seconds: float, during: float, start: float = START) -> list[float]:
+    """Times from ``start`` on, one every ``seconds``."""
+    return [start + n * seconds for n in range(int(during / seconds) + 1)]
+
+
+NIGHTLY = [at for night in range(7) for at in every(MINUTE, HOUR, START + night * DAY)]
+BURSTY = [at for n in range(40) for at in every(1.0, 5.0, START + n * 2 * HOUR)]
+
+
+def past(times: list[float]) -> Rhythm:
+    found = rhythm_of(times)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("times", "silence", "unusual"),
+    [
+        (every(MINUTE, DAY), 6 * MINUTE, False),  # shorter than what is never too long
+        (every(MINUTE, DAY), 11 * MINUTE, True),
+        (every(MINUTE, 3 * DAY), 30 * DAY, True),  # nobody looked for a month
+        (every(MINUTE, HOUR), 30 * MINUTE, True),
+        (every(MINUTE, HOUR), 2 * HOUR, False),  # its past does not show that it never rests
+        (every(5 * MINUTE, DAY), 20 * MINUTE, False),
+        (every(5 * MINUTE, DAY), 26 * MINUTE, True),
+        (every(MINUTE, 5 * MINUTE), 11 * MINUTE, False),  # too few to be a rhythm
+        ([], DAY, False),
+        ([START], DAY, False),
+        (NIGHTLY, 20 * HOUR, False),
+        (NIGHTLY, 3 * DAY, False),  # a holiday
+        (NIGHTLY, 6 * DAY, True),
+        (BURSTY, 5 * HOUR, False),
+        (BURSTY, 11 * HOUR, True),
+        (every(1.0, 31.0), DAY, False),  # the last seconds of a busy day are no past
+    ],
+)
+def test_a_silence_is_held_against_the_connectors_own_past(
+    times: list[float], silence: float, unusual: bool
+) -> None:
+    rhythms = [past(times)] if times else []
+    now = (times[-1] if times else START) + silence
+    assert (unusual_silence(rhythms, now) is not None) == unusual
+
+
+def test_a_silence_is_that_of_all_source_partitions_together() -> None:
+    busy, ended = every(MINUTE, 2 * DAY), every(MINUTE, DAY)
+    assert unusual_silence([past(busy), past(ended)], busy[-1] + 5 * MINUTE) is None
+    found = unusual_silence([past(busy), past(ended)], busy[-1] + HOUR)
+    assert found is not None
+    assert found.since == busy[-1]
+
+
+def test_a_connector_that_was_resumed_begins_anew() -> None:
+    times = every(MINUTE, 2 * DAY)
+    now = times[-1] + 5 * HOUR
+    assert unusual_silence([past(times)], now, started=now - 5 * MINUTE) is None
+    found = unusual_silence([past(times)], now, started=now - HOUR)
+    assert found is not None
+    assert found.since == times[-1]
+
+
+@given(
+    st.lists(st.floats(0.1, 2 * DAY), min_size=1, max_size=200), st.floats(0, 1), st.floats(0, DAY)
+)
+def test_a_pause_as_long_as_one_before_is_never_unusual(
+    gaps: list[float], share: float, started: float
+) -> None:
+    times = [START]
+    for gap in gaps:
+        times.append(times[-1] + gap)
+    silence = share * max(gaps)
+    assert unusual_silence([past(times)], times[-1] + silence, times[-1] - started) is None
+
+
+@given(st.lists(st.floats(0.1, DAY), min_size=1, max_size=200), st.floats(0, 30 * DAY))
+def test_an_unusual_silence_lasts_and_its_beginning_does_not_move(
+    gaps: list[float], longer: float
+) -> None:
+    times = [START]
+    for gap in gaps:
+        times.append(times[-1] + gap)
+    rhythm = past(times)
+    now = times[-1] + LEAST_SILENCE + longer
+    found = unusual_silence([rhythm], now)
+    if found is not None:
+        assert found.since == times[-1]
+        assert now - found.since > 5 * rhythm.longest
+
+
+@given(st.permutations(every(7.0, 200.0)))
+def test_a_rhythm_does_not_depend_on_the_order_of_its_times(times: list[float]) -> None:
+    assert rhythm_of(times) == Rhythm(START, START + 196.0, 7.0, 29)
