@@ -99,9 +99,10 @@ class KafkaReads(Protocol):
         not kept; otherwise as ``image``.
         """
 
-    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
-        """Return the records about the group at the last ``most`` offsets of its coordinator's
-        partition of ``__consumer_offsets``, in the order of the log.
+    def group_log(self, group_id: str, since_ms: int) -> list[ConsumerRecord]:
+        """Return the records about the group that its coordinator has written to its partition of
+        ``__consumer_offsets`` since a time, in milliseconds since the epoch, in the order of the
+        log.
         """
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:

@@ -164,9 +164,10 @@ class FakeKafka:
             found[topic] = KeyTimes(topic, newest, self.held_back(topic), rhythms)
         return found
 
-    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+    def group_log(self, group_id: str, since_ms: int) -> list[ConsumerRecord]:
         if self._readable(["__consumer_offsets"]):
-            return self.records["__consumer_offsets"][-most:]
+            written = self.records["__consumer_offsets"]
+            return [r for r in written if (r.timestamp or 0) >= since_ms]
         return []
 
     def offsets_at(self, topics: Sequence[str], timestamp: int) -> dict[str, dict[int, int]]:

@@ -11,6 +11,7 @@ from connectctl.ops.checks.history.records import StatusRecord
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
 from connectctl.ops.connect.connector import State, cause_of
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.health import is_running, rank
 from connectctl.ops.core.finding import Severity, counted, some_of
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.core.times import utc
@@ -22,8 +23,10 @@ AGAIN = 3
 HOUR = 3600.0
 OVER = 3.0
 """A part has recovered once it runs for so many times the longest pause between its failures."""
-STARTING = 60.0
+STARTING = 120.0
 """Seconds in which a worker may start a part, or a rebalance may move it."""
+SLOWER, LONGEST_START = 2.0, 1_800.0
+"""A part may start so many times slower than before, in at most so many seconds."""
 COMMITS, COMMIT_WINDOW = 5, 600.0
 """Sets of task configurations within so many seconds from which on they are too many."""
 _NUMBERS = re.compile(r"0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|\d+", re.IGNORECASE)
@@ -156,7 +159,7 @@ def unassigned(facts: FailureFacts, goal: Goal) -> Iterator[Case]:
         if part.now is None or not part.now.is_transient:
             continue
         since = _waits_since(part)
-        if since is not None and facts.now - since > STARTING + facts.delay:
+        if since is not None and facts.now - since > _longest_start(part) + facts.delay:
             why = part.now.cause or f"its state is {part.now.state}"
             waiting.setdefault((part.connector, why), []).append((part, since))
     for (connector, why), parts in waiting.items():
@@ -172,6 +175,16 @@ def unassigned(facts: FailureFacts, goal: Goal) -> Iterator[Case]:
         message = f"{some_of(names, NAMED)} {'is' if len(names) == 1 else 'are'} UNASSIGNED: {why}."
         since = min(since for _, since in parts)
         yield Case(subject, message, hint, since=since)
+
+
+def _longest_start(part: PartPast) -> float:
+    """Return the seconds that the part may take to start, by its starts that are retained."""
+    took = [
+        (after.at or 0.0) - (before.at or 0.0)
+        for before, after in pairwise(part.statuses)
+        if before.state is not None and rank(before.state) == 1 and is_running(after.status)
+    ]
+    return max(STARTING, min(SLOWER * max(took, default=0.0), LONGEST_START))
 
 
 def _waits_since(part: PartPast) -> float | None:

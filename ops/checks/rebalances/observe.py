@@ -17,14 +17,12 @@ from connectctl.ops.operations.cluster.observe import ClusterView
 
 WINDOW = 600.0
 """Seconds of the past in which rebalances are counted."""
-MOST = 5_000
-"""The most records of the coordinator's partition that are read, from its end."""
 
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """The generations that began in the last ``WINDOW`` seconds, oldest first, with the one before
-    them. ``now`` is in seconds since the epoch.
+    """The generations that were recorded in the last ``WINDOW`` seconds, oldest first. ``now`` is
+    in seconds since the epoch.
 
     ``generations`` are ``(time, generation)`` by the coordinator's records, or by statuses, oldest
     first; a rebalance is between two of them.
@@ -49,10 +47,11 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
     unseen: list[Unseen] = []
     group = context.group
     what = f"the rebalances of {group.id} in __consumer_offsets"
-    read = partial(context.edges.kafka.group_log, group.id, MOST)
-    every = rounds_in(answer_of(read, unseen, what) or ())
-    before = [each for each in every if each.at < now - WINDOW][-1:]
-    rounds = (*before, *(each for each in every if each.at >= now - WINDOW))
+    read = partial(context.edges.kafka.group_log, group.id, int((now - WINDOW) * 1000))
+    records = answer_of(read, unseen, what) or ()
+    rounds = rounds_in(records)
+    if not rounds and any(record.value for record in records):
+        unseen.append(Unseen(what, "its records have a format that connectctl does not know"))
     by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
     changes = sum(
         record.at is not None and record.at >= now - WINDOW and record.kind in (CONNECTOR, COMMIT)

@@ -281,10 +281,10 @@ class Kafka(Connection):
             "read topics", lambda: read_key_times(self, known, patience=patience, most=most)
         )
 
-    def group_log(self, group_id: str, most: int) -> list[ConsumerRecord]:
+    def group_log(self, group_id: str, since_ms: int) -> list[ConsumerRecord]:
         if not self._known([group_rounds.TOPIC]):
             return []  # no group has ever existed
-        return self.ask("read topics", lambda: read_group_log(self, group_id, most))
+        return self.ask("read topics", lambda: read_group_log(self, group_id, since_ms))
 
     def positions(
         self, places: Sequence[TopicPartition], *, earliest: bool

@@ -25,7 +25,11 @@ from connectctl.ops.clients.librdkafka.consume import (
     read_ranges,
     record_of,
 )
-from connectctl.ops.clients.librdkafka.partition_offsets import end_offsets, read_extents
+from connectctl.ops.clients.librdkafka.partition_offsets import (
+    end_offsets,
+    offsets_at,
+    read_extents,
+)
 from connectctl.ops.connect import group_rounds
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.finding import some_of
@@ -119,14 +123,15 @@ def read_key_times(
     return {topic: reading.key_times(topic) for topic in topics}
 
 
-def read_group_log(kafka: Connection, group_id: str, most: int) -> list[ConsumerRecord]:
-    """Return the records about the group at the last ``most`` offsets of its partition of
-    ``__consumer_offsets``.
+def read_group_log(kafka: Connection, group_id: str, since_ms: int) -> list[ConsumerRecord]:
+    """Return the records about the group in its partition of ``__consumer_offsets``, from the first
+    one that was written at ``since_ms`` or later.
     """
+    starts = offsets_at(kafka, [group_rounds.TOPIC], since_ms)[group_rounds.TOPIC]
     ends = end_offsets(kafka, [group_rounds.TOPIC])[group_rounds.TOPIC]
     number = coordinator_partition(group_id, len(ends))
     end, key = int(ends[number]), group_rounds.key_of(group_id)
-    ranges = {TopicPartition(group_rounds.TOPIC, number): (max(0, end - most), end)}
+    ranges = {TopicPartition(group_rounds.TOPIC, number): (int(starts[number]), end)}
     return [
         record_of(message)
         for _, messages in read_ranges(kafka, ranges, isolation="read_uncommitted")

@@ -131,3 +131,9 @@ def records(kinds: Sequence[str]) -> dict[str, tuple[ConfigRecord, ...]]:
 def test_sets_of_task_configurations_that_no_configuration_explains_are_told() -> None:
     assert found(part(), records=records([COMMIT] * 5)).keys() == {"FAIL005"}
     assert found(part(), records=records([CONNECTOR, COMMIT] * 5)) == {}
+
+
+def test_a_part_that_always_starts_slowly_is_not_reported_before_twice_that_time() -> None:
+    past = ((9_000.0, "UNASSIGNED"), (8_600.0, "RUNNING"))
+    for ago, ids in ((700.0, set[str]()), (900.0, {"FAIL004"})):
+        assert found(part(*past, (ago, "UNASSIGNED"), state="UNASSIGNED")).keys() == ids
