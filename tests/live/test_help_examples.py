@@ -54,7 +54,7 @@ ELSEWHERE = {
 }
 """Lines that are run elsewhere, and where."""
 CODES = {
-    r"(preflight|validate|tasks check|transactions (hanging|lag))\b": {0, 1},
+    r"(doctor|preflight|validate|tasks check|transactions (hanging|lag))\b": {0, 1},
     r"transactions (abort|commit)\b": {4},
     r"connectors (apply|diff) .*--exit-code": {3},
     r"fence -f -": {4},

@@ -51,7 +51,7 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
     records = answer_of(read, unseen, what) or ()
     rounds = rounds_in(records)
     if not rounds and any(record.value for record in records):
-        unseen.append(Unseen(what, "its records have a format that connectctl does not know"))
+        unseen.append(Unseen(what, "its records have an unknown format"))
     by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
     changes = sum(
         record.at is not None and record.at >= now - WINDOW and record.kind in (CONNECTOR, COMMIT)
