@@ -22,7 +22,7 @@ ALARMS = ("error", "warning")
 
 
 @pytest.fixture(scope="module")
-def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Bed]]:
     """Every situation of the catalogue, side by side: the connectors by title."""
     mark = secrets.token_hex(3)
     beds = {
@@ -32,7 +32,7 @@ def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
     try:
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda title: SITUATIONS[title].plant(beds[title]), SITUATIONS))
-        yield {title: bed.name for title, bed in beds.items()}
+        yield beds
     finally:
         for bed in beds.values():
             bed.rest.delete(bed.name)
@@ -40,19 +40,22 @@ def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 close()
 
 
-def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(planted: dict[str, str]) -> None:
+def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(planted: dict[str, Bed]) -> None:
     wrong = eventually(lambda: _right(planted))
     assert wrong == ["nothing"]
 
 
-def _right(planted: dict[str, str]) -> list[str] | None:
+def _right(planted: dict[str, Bed]) -> list[str] | None:
     """Look at all of them; None while doctor says something else than the catalogue."""
-    ran = connectctl("--context", "sandbox-tests", "doctor", *planted.values(), "-o", "json")
+    for bed in planted.values():
+        bed.age()
+    names = [bed.name for bed in planted.values()]
+    ran = connectctl("--context", "sandbox-tests", "doctor", *names, "-o", "json")
     findings = ran.json["findings"]
     wrong = [
         line
-        for title, name in planted.items()
-        for line in _wrong(title, [f for f in findings if _about(f, name)])
+        for title, bed in planted.items()
+        for line in _wrong(title, [f for f in findings if _about(f, bed.name)])
     ]
     print(*wrong, sep="\n")
     return None if wrong else ["nothing"]
