@@ -18,6 +18,7 @@ from connectctl.ops.sandbox import processes
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.cache import Jars, finished, write_manifest
 from connectctl.ops.sandbox.jars.ivy import Dependency
+from connectctl.ops.sandbox.jars.older_releases import Fetched
 from connectctl.ops.sandbox.launch import PATIENCE, Launcher
 from connectctl.ops.sandbox.lock import locked
 from connectctl.ops.sandbox.ports import LOOPBACK, answers
@@ -73,7 +74,7 @@ def registry_jars(launch: Launcher) -> Jars:
         # Workers that discover plugins by service_load find it by this: its own jar has no such file.
         with zipfile.ZipFile(plugin / "services.jar", "w") as services:
             services.writestr(_SERVICE, f"{CONVERTER}\n")
-        write_manifest(draft, ())
+        write_manifest(draft, Fetched())
         shutil.rmtree(root, ignore_errors=True)
         draft.rename(root)
         return Jars(root)
