@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
+from connectctl.ops.core.rule_docs import rule_doc
 from live.real import FILE_SOURCE, Workers, create_topic, eventually, workers
 
 if TYPE_CHECKING:
@@ -375,12 +377,19 @@ def ends(bed: Bed, topic: str) -> int:
 def page() -> str:
     """Return ``docs/illnesses.md``."""
     ill = [
-        f"| {s.title} | [{s.finding}](findings/README.md) | {s.words} |"
+        f"| {s.title} | [{s.finding}]({_section(s.finding)}) | {s.words} |"
         for s in SITUATIONS.values()
         if s.finding
     ]
     well = [f"- {s.title}." for s in SITUATIONS.values() if not s.finding]
     return PAGE.format(ill="\n".join(ill), well="\n".join(well))
+
+
+def _section(id: str) -> str:
+    """Return the link to the section of a finding, with the anchor that GitHub gives its title."""
+    doc = rule_doc(id)
+    words = re.sub(r"[^\w -]", "", f"{doc.id} {doc.title}".lower()).replace(" ", "-")
+    return f"findings/{doc.file}#{words}"
 
 
 PAGE = """# Illnesses that doctor names
