@@ -20,6 +20,7 @@ from connectctl.ops.operations.cluster import group_workers
 from connectctl.ops.operations.connectors import observe
 from connectctl.ops.operations.connectors.steps import SetTargetState
 from connectctl.ops.task_runtime.job import environment
+from fakes.changingworld import PASSING
 from fakes.endedtasks import without_spark
 from fakes.kafkareads import connect_group
 from fakes.rollingworld import FakeWorker, RollingWorld
@@ -141,7 +142,7 @@ def _stopped(scene: Scene) -> FakeConnector:
 
 # ----------------------------------------------------------------------------------------- commands
 
-TAKE_OVER = "run --take-over"
+TAKE_OVER, HEAL = "run --take-over", "doctor"
 IDLE = {
     ("connectors resume", "runs"),
     ("connectors stop", "stopped"),
@@ -149,6 +150,7 @@ IDLE = {
     (TAKE_OVER, "stopped"),
     ("connectors restart", "stopped"),
     *(("connectors restart", where) for where in ("being stopped", "rebalances", "one suspended")),
+    *((HEAL, where) for where in ("stopped", "being stopped", "rebalances", "one suspended")),
 }
 """What there is nothing to do about: it is so already, or a restart would start nothing."""
 PROVEN = {
@@ -172,6 +174,7 @@ for them.
 MORE = {
     "loggers set": words("loggers", "set", "root", "DEBUG"),
     TAKE_OVER: words("run", "{directory}/job.json", "--take-over"),
+    HEAL: words("doctor", "--heal", "plain"),
 }
 
 
@@ -240,6 +243,11 @@ def prepare(scene: Scene, command: str) -> None:
     """Do what ``command`` changes again, while the connector runs and all that is asked answers."""
     if command in AGAIN:
         AGAIN[command][0](scene)
+    elif command == HEAL:
+        failed = FakeConnector(tasks=["FAILED"], trace=PASSING)
+        scene.world.workers.connectors["plain"] = replace(
+            failed, config=scene.world.workers.connectors["plain"].config
+        )
     elif command == "runs apply":
         (scene.directory / "saved.json").write_text(scene.run(*SAVED).stdout)
 

@@ -45,6 +45,7 @@ ORDER = (
     "docs/commands/transactions.md",
     "docs/commands/run.md",
     "docs/how-to/transforms.md",
+    "docs/how-to/single-message-transforms.md",
     "docs/how-to/own-connector.md",
     "docs/commands/audit.md",
     "docs/commands/completion.md",
@@ -57,6 +58,7 @@ OF_CODE = ("connectctl-shop-orders.txt", "connectctl-shop-users.txt")
 MADE = (
     "connectctl-numbers.txt",
     "connectctl-archive.txt",
+    "connectctl-amounts.txt",
     "connectctl-shop.db",
     *OF_KCCTL,
     *OF_CODE,

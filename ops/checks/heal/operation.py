@@ -22,6 +22,7 @@ from connectctl.ops.connect.connector import State, cause_of
 from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.zombie_fencing import BLOCKED_BY_FENCING
 from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.cure import AwaitRound, RestartWhatFailed, SetOverrides
 from connectctl.ops.operations.connectors.cure_operation import Cure
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
@@ -59,6 +60,9 @@ class Heal(ConnectorOperation[HealRequest]):
     def plan(self, access: ClusterAccess, request: HealRequest) -> Planned:
         """Return the plan of the cures that are due. Raises what ``doctor`` raises."""
         clients = access.clients
+        # Workers have to answer, and to agree with the config topic: cures go through them.
+        connectors = access.connectors(request.connectors or None)
+        refuse_doubtful(each.connector for each in connectors)
         run = doctor_run(clients, request.connectors)
         where = access.cluster_id(), access.group_id
         unseen: list[Unseen] = []
