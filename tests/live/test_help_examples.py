@@ -168,6 +168,7 @@ def _write_files(directory: Path) -> None:
     for file, name in (("dump", "my-source"), ("orders", "orders"), ("backup", "orders")):
         (directory / f"{file}.jsonl").write_text(_ran("offsets", "backup", name).out)
     _ran("upgrade", "plan", "--out", "plan.json")
+    _ran("bundle", "--out", "bundle.zip")
 
 
 def _ran(*args: str) -> Ran:
@@ -180,8 +181,8 @@ def as_plan(words: list[str]) -> list[str]:
     """Return a command, one that changes something only as far as its plan."""
     command, _ = command_of(global_options(words)[1])
     plans = any("--dry-run" in each.opts for each in command.params)
-    reads = words[:2] == ["run", "status"] or words[:2] == ["connectors", "topics"]
-    changes = "--remove-members" in words or "--reset" in words
+    reads = words[:1] == ["doctor"] or words[:2] in (["run", "status"], ["connectors", "topics"])
+    changes = not {"--remove-members", "--reset", "--heal"}.isdisjoint(words)
     if not plans or "--dry-run" in words or (reads and not changes):
         return words
     return [*(word for word in words if word not in ("--yes", "-y")), "--dry-run"]
