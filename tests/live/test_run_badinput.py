@@ -92,7 +92,11 @@ CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
         2,
         "Expected value to be either true or false",
     ),
-    "a converter": ({"value.converter": "AvroConverter"}, 2, "Unsupported converter AvroConverter"),
+    "a converter": (
+        {"value.converter": "ProtobufConverter"},
+        2,
+        "Unsupported converter ProtobufConverter",
+    ),
     "a boundary": (
         {"transaction.boundary": "never"},
         2,
