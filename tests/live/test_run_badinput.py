@@ -142,10 +142,15 @@ CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
         2,
         "outside allowed range",
     ),
-    "transformations": (
+    "a transformation without a type": (
         {"transforms": "a"},
         2,
-        "Single message transformations are not supported here",
+        'Missing required configuration "transforms.a.type"',
+    ),
+    "an unknown transformation": (
+        {"transforms": "a", "transforms.a.type": "com.example.Rename"},
+        2,
+        "com.example.Rename (transforms.a.type)",
     ),
     "a reference": ({"file": "${file:/secret:path}"}, 2, "refers to a config provider"),
     "the empty offsets topic": ({"offsets.storage.topic": ""}, 2, "String must be non-empty"),
