@@ -162,7 +162,14 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         ),
         (FILE | {"file": "${file:/etc/x:y}"}, "file refers to a config provider"),
         (FILE | {"topic": "offs"}, "Source tasks may not produce to their own offsets topics"),
-        (FILE | {"value.converter": "AvroConverter"}, "Unsupported converter AvroConverter"),
+        (
+            FILE | {"value.converter": "ProtobufConverter"},
+            "Unsupported converter ProtobufConverter",
+        ),
+        (
+            FILE | {"value.converter": "AvroConverter"},
+            'required configuration "schema.registry.url"',
+        ),
         (
             FILE | {"transaction.boundary": "connector"},
             "does not support connector-defined transaction boundaries",

@@ -218,7 +218,7 @@ def test_strings_are_read_and_headers_as_simple_ones_where_no_converter_is_named
     assert names == ["StringConverter", "StringConverter", "SimpleHeaderConverter"]
     with pytest.raises(
         BadInput,
-        match=r"Unsupported converter Avro \(key.converter\). Use one of ByteArrayConverter",
+        match=r"Unsupported converter Avro \(key.converter\). Use one of AvroConverter, ByteArrayConverter",
     ):
         reading_converters({"key.converter": "Avro"})
 
