@@ -369,7 +369,8 @@ def test_a_dedicated_topic_that_is_not_compacted_is_refused_by_workers(cluster: 
     with connector(
         cluster, "deleting", STOPPED | {"offsets.storage.topic": topic}, "STOPPED"
     ) as rest:
-        assert ids(show(cluster, "deleting")) == {"OFFSETS017"}
+        found = show(cluster, "deleting")
+        assert ids(found) == {"OFFSETS017"}, found
         assert rest.call("GET", "/connectors/deleting/offsets").status_code == 500
 
 

@@ -100,8 +100,8 @@ def test_a_connector_in_a_wheel_runs_where_neither_it_nor_connectctl_is_and_an_e
     secret = secrets.token_hex(16)
     with place.running(spark.master, secretive(place, secret)) as run:
         place.sees(run, 50)
+        eventually(lambda: len(executors(*spark.started)) == 2)
         mine = [psutil.Process(run.pid), *below([run, *spark.started])]
-        assert len(executors(*spark.started)) == 2
         assert told(secret, [], mine) == []
         send(executors(*spark.started)[:1])
         assert ended(run)["outcome"] == "ended"
