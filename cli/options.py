@@ -150,6 +150,16 @@ PendingOption = Annotated[
     bool,
     typer.Option("--exit-code", help="Exit with 3 if something differs or changes are pending."),
 ]
+ExplainOption = Annotated[
+    str | None,
+    typer.Option(
+        "--explain",
+        metavar="ID",
+        help="Explain a finding in full.",
+        autocompletion=completed_names.findings,
+    ),
+]
+ListFindingsOption = Annotated[bool, typer.Option("--list", help="List all findings.")]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(

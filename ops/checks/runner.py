@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -100,6 +100,10 @@ class CheckRun:
         reports += self.context.unseen
         found = [finding_of(report) if isinstance(report, Unseen) else report for report in reports]
         return [each for each in dict.fromkeys(found) if each.id not in self.left_out]
+
+    def findings_in(self, area: str) -> list[Finding]:
+        """Return the findings of one area, and those of the observation of the cluster."""
+        return replace(self, areas={area: self.areas[area]}).findings()
 
     def acl_facts(self) -> tuple[AclFacts | None, tuple[Unseen, ...]]:
         """Return the input of the ACL checks, which the output of missing ACLs needs as well."""

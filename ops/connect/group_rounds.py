@@ -14,7 +14,6 @@ from connectctl.ops.connect.connect_protocol import decode_metadata, rest_url
 from connectctl.ops.kafka.field_reader import FieldReader
 from connectctl.ops.kafka.records import ConsumerRecord
 
-TOPIC = "__consumer_offsets"
 _GROUP_KEY = 2
 """The version of the keys of records about groups."""
 _NEWEST = 3

@@ -21,6 +21,11 @@ STARTING = "it is starting: its REST server has no resources yet"
 Part = tuple[str, int]
 
 
+def part_name(connector: str, task: int) -> str:
+    """Return the connector, or connector and task: ``orders/0``."""
+    return connector if task == CONNECTOR_INSTANCE else f"{connector}/{task}"
+
+
 def is_healthy(state: str) -> bool:
     """Return whether a connector or task in ``state`` is healthy."""
     return state in HEALTHY_STATES
@@ -70,9 +75,7 @@ class UnhealthyComponent:
     @property
     def name(self) -> str:
         """Return the connector, or connector and task: ``orders/0``."""
-        return (
-            self.connector if self.task == CONNECTOR_INSTANCE else f"{self.connector}/{self.task}"
-        )
+        return part_name(self.connector, self.task)
 
     def __str__(self) -> str:
         return f"{self.name} is {self.state}" + (f" ({self.cause})" if self.cause else "")

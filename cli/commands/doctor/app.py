@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from connectctl.cli import completed_names, html_file
+from connectctl.cli import html_file
 from connectctl.cli.commands.doctor import modes
 from connectctl.cli.options import (
     ConnectorsArgument,
     DryRunOption,
+    ExplainOption,
     HtmlOption,
+    ListFindingsOption,
     ReportOptions,
     YesOption,
     with_options,
@@ -33,16 +35,8 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 def doctor(
     ctx: typer.Context,
     connectors: ConnectorsArgument = None,
-    explain: Annotated[
-        str | None,
-        typer.Option(
-            "--explain",
-            metavar="ID",
-            help="Explain a finding in full.",
-            autocompletion=completed_names.findings,
-        ),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
+    explain: ExplainOption = None,
+    list_: ListFindingsOption = False,
     prometheus: Annotated[
         Path | None,
         typer.Option(

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from connectctl.cli import completed_names
-from connectctl.cli.options import ConnectorsArgument, ForVersionOption, ReportOptions, with_options
+from connectctl.cli.options import (
+    ConnectorsArgument,
+    ExplainOption,
+    ForVersionOption,
+    ListFindingsOption,
+    ReportOptions,
+    with_options,
+)
 from connectctl.cli.output import findings, terminal
 from connectctl.cli.views.checks import checked, explain_finding, list_findings
 from connectctl.ops.connect.goal import Goal
@@ -52,15 +58,7 @@ def preflight(
             "--prefixed", help="With --emit: one prefixed pattern for all tasks of a connector."
         ),
     ] = False,
-    explain: Annotated[
-        str | None,
-        typer.Option(
-            "--explain",
-            metavar="ID",
-            help="Explain a finding in full.",
-            autocompletion=completed_names.findings,
-        ),
-    ] = None,
+    explain: ExplainOption = None,
     self_: Annotated[
         bool,
         typer.Option(
@@ -73,7 +71,7 @@ def preflight(
             "--command", metavar="COMMAND", help="With --self: this command only. Repeatable."
         ),
     ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List all findings.")] = False,
+    list_: ListFindingsOption = False,
     for_version: ForVersionOption = None,
     options: ReportOptions = ReportOptions(),
 ) -> None:

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.history.records import ConfigRecord, StatusRecord
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
-from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, owners_of
-from connectctl.ops.connect.health import UnhealthyComponent, has_failed, unhealthy_components
+from connectctl.ops.connect.health import (
+    UnhealthyComponent,
+    has_failed,
+    part_name,
+    unhealthy_components,
+)
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,7 @@ class PartPast:
     @property
     def name(self) -> str:
         """Return the connector, or connector and task: ``orders/0``."""
-        is_task = self.task != CONNECTOR_INSTANCE
-        return f"{self.connector}/{self.task}" if is_task else self.connector
+        return part_name(self.connector, self.task)
 
     @property
     def failures(self) -> tuple[StatusRecord, ...]:

@@ -20,6 +20,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, verdict
+from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_STATE
@@ -194,7 +195,7 @@ def _foreign_partitions(
     if context.enabled is False:
         return transaction.partitions
     of_groups = tuple(
-        partition for partition in transaction.partitions if partition.topic == "__consumer_offsets"
+        partition for partition in transaction.partitions if partition.topic == COMMITS
     )
     active = active_topics(context.edges.calls, [name])[0].get(name)
     if of_groups or not context.enabled or active is None:

@@ -15,12 +15,12 @@ from connectctl.ops.checks.heal.planning import (
     PastCure,
     plan_heal,
 )
-from connectctl.ops.checks.heal.steps import EndDecided, HealContext, RestartPart, part_name
+from connectctl.ops.checks.heal.steps import EndDecided, HealContext, RestartPart
 from connectctl.ops.checks.runner import doctor_run
 from connectctl.ops.connect import zombie_fencing
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State, cause_of
-from connectctl.ops.connect.health import failed_parts
+from connectctl.ops.connect.health import failed_parts, part_name
 from connectctl.ops.core.unseen import Unseen, answer_of
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.cure import AwaitRound, RestartWhatFailed, SetOverrides
@@ -110,7 +110,7 @@ def _fencing(access: ClusterAccess, run: CheckRun) -> dict[str, Sequence[Step[An
     """Return the steps that cure the rounds of fencing that block tasks, by connector."""
     return {
         finding.subject: Cure().plan_round(access, finding.subject).steps
-        for finding in run.findings()
+        for finding in run.findings_in("rounds of fencing")
         if finding.id == zombie_fencing.BLOCKED_BY_FENCING.id
     }
 

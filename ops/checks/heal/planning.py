@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.checks.heal.steps import EndDecided, RestartPart, part_name
+from connectctl.ops.checks.heal.steps import EndDecided, RestartPart
 from connectctl.ops.connect.connector import State
+from connectctl.ops.connect.health import part_name
 from connectctl.ops.connect.transient_failure import transient_cause
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State
-from connectctl.ops.connect.health import failed_parts, parts_in
+from connectctl.ops.connect.health import failed_parts, part_name, parts_in
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL
@@ -29,11 +29,6 @@ STEADY = 3.0
 """Seconds for which a restarted part must stay RUNNING: many failures repeat with the first
 record.
 """
-
-
-def part_name(connector: str, task: int) -> str:
-    """Return the connector, or connector and task: ``orders/0``."""
-    return connector if task == CONNECTOR_INSTANCE else f"{connector}/{task}"
 
 
 @dataclass

@@ -83,6 +83,13 @@ class History:
     status_read: bool = False
     unseen: tuple[Unseen, ...] = ()
 
+    def newest_status_at(self, connector: str, tasks: Iterable[int]) -> float | None:
+        """Return when the newest status of any of the tasks was written, in seconds since the
+        epoch; None if that is not retained.
+        """
+        newest = (self.statuses.get((connector, task), ())[-1:] for task in tasks)
+        return max((s.at for found in newest for s in found if s.at is not None), default=None)
+
     @cached_property
     def by_connector(self) -> Mapping[str, tuple[ConfigRecord, ...]]:
         """Return the records of the config topic by connector, oldest first."""

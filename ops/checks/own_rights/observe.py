@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from connectctl.ops.checks.own_rights.rules import ResourceNames
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-from connectctl.ops.connect import cluster_lock, group_rounds
+from connectctl.ops.connect import cluster_lock
 from connectctl.ops.connect import config_topic as connect_config_topic
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -26,6 +26,7 @@ from connectctl.ops.connect.transactional_ids import leader_id, task_id
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.rights import Name
 from connectctl.ops.core.unseen import reason
+from connectctl.ops.kafka import offset_commits
 from connectctl.ops.kafka.transaction_log import TOPIC as TRANSACTION_LOG
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.internal_topic_discovery import not_found, search_topics
@@ -65,7 +66,7 @@ def observe(
         Name.CHANGES: (f"connectctl-offsets-{group.id}",),
         Name.LOCK: (cluster_lock.group_of(group.id),),
         Name.LOG: (TRANSACTION_LOG,),
-        Name.GROUP_LOG: (group_rounds.TOPIC,),
+        Name.GROUP_LOG: (offset_commits.TOPIC,),
         Name.RUN_STATUS: (run_status_topic(group.id),),
     }
     lost: dict[Name, str] = {}

@@ -78,22 +78,15 @@ def _runs(source: Connector) -> bool:
 
 def _progress(context: CheckContext, source: Connector, now: float) -> SourceProgress:
     silence = unusual_silence(
-        context.history.rhythms.get(source.name, ()), now, _running_since(context, source)
+        context.history.rhythms.get(source.name, ()),
+        now,
+        context.history.newest_status_at(source.name, source.tasks),
     )
     workers = {status.worker for status in source.tasks.values() if status and status.worker}
     topics = frozenset[str]()
     if connects_to(source.config, "producer", context.edges.bootstrap):
         topics = (context.recorded or {}).get(source.name, frozenset())
     return SourceProgress(source.name, silence, topics, workers=tuple(sorted(workers)))
-
-
-def _running_since(context: CheckContext, source: Connector) -> float | None:
-    """Return when the last of its tasks became RUNNING; None if that is not retained."""
-    times = []
-    for task in source.tasks:
-        for status in context.history.statuses.get((source.name, task), ())[-1:]:
-            times.append(status.at)
-    return max((at for at in times if at is not None), default=None)
 
 
 def _newest_records(

@@ -119,7 +119,7 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
             sink.name,
             _group(sink),
             len(parts_in(sink, State.RUNNING).keys() & sink.tasks.keys()),
-            _since(context, sink),
+            context.history.newest_status_at(sink.name, sink.tasks),
             groups.get(_group(sink)),
             tuple(_moved(each, _group(sink), commits, now) for each in waiting[sink.name]),
             sum(len(ends.get(topic, ())) for topic in _topics(sink, groups)),
@@ -140,12 +140,6 @@ def _runs(sink: Connector) -> bool:
 
 def _group(sink: Connector) -> str:
     return sink_group(sink.name, sink.config)
-
-
-def _since(context: CheckContext, sink: Connector) -> float | None:
-    """Return when the last of its tasks wrote its newest status."""
-    last = (context.history.statuses.get((sink.name, task), ())[-1:] for task in sink.tasks)
-    return max((s.at for found in last for s in found if s.at is not None), default=None)
 
 
 def _topics(sink: Connector, groups: Mapping[str, ReaderGroup]) -> frozenset[str]:

@@ -12,9 +12,9 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from connectctl.ops.clients.kafka_protocol.coordinator_loaded import TOPIC
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.kafka.offset_commits import TOPIC
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import ENDING, Transaction

@@ -30,10 +30,11 @@ from connectctl.ops.clients.librdkafka.read import (
 )
 from connectctl.ops.clients.librdkafka.write import create_topic, write_transaction
 from connectctl.ops.config.numbers import whole_number
-from connectctl.ops.connect import connect_protocol, group_rounds
+from connectctl.ops.connect import connect_protocol
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.core.errors import BadInput, NotAuthorized, TimedOut, Unreachable
+from connectctl.ops.kafka import offset_commits
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage
 from connectctl.ops.kafka.sentinels import number_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -282,7 +283,7 @@ class Kafka(Connection):
         )
 
     def group_log(self, group_id: str, since_ms: int) -> list[ConsumerRecord]:
-        if not self._known([group_rounds.TOPIC]):
+        if not self._known([offset_commits.TOPIC]):
             return []  # no group has ever existed
         return self.ask("read topics", lambda: read_group_log(self, group_id, since_ms))
 

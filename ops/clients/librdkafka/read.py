@@ -33,7 +33,7 @@ from connectctl.ops.clients.librdkafka.partition_offsets import (
 from connectctl.ops.connect import group_rounds
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.finding import some_of
-from connectctl.ops.kafka import memory
+from connectctl.ops.kafka import memory, offset_commits
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
 from connectctl.ops.kafka.rhythm import Rhythm
@@ -127,11 +127,11 @@ def read_group_log(kafka: Connection, group_id: str, since_ms: int) -> list[Cons
     """Return the records about the group in its partition of ``__consumer_offsets``, from the first
     one that was written at ``since_ms`` or later.
     """
-    starts = offsets_at(kafka, [group_rounds.TOPIC], since_ms)[group_rounds.TOPIC]
-    ends = end_offsets(kafka, [group_rounds.TOPIC])[group_rounds.TOPIC]
+    starts = offsets_at(kafka, [offset_commits.TOPIC], since_ms)[offset_commits.TOPIC]
+    ends = end_offsets(kafka, [offset_commits.TOPIC])[offset_commits.TOPIC]
     number = coordinator_partition(group_id, len(ends))
     end, key = int(ends[number]), group_rounds.key_of(group_id)
-    ranges = {TopicPartition(group_rounds.TOPIC, number): (int(starts[number]), end)}
+    ranges = {TopicPartition(offset_commits.TOPIC, number): (int(starts[number]), end)}
     return [
         record_of(message)
         for _, messages in read_ranges(kafka, ranges, isolation="read_uncommitted")

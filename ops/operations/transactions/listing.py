@@ -16,6 +16,7 @@ from connectctl.ops.connect.transactional_ids import (
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
+from connectctl.ops.kafka.offset_commits import TOPIC as OFFSETS_TOPIC
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import STATES, Transaction
@@ -33,8 +34,6 @@ from connectctl.ops.operations.fencing.planning import incomplete
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
     from connectctl.ops.core.finding import Finding
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import date, time
 from typing import Any
 
 from connectctl.ops.task_runtime.spi.json_schemas import MS_OF_A_DAY
-from connectctl.ops.task_runtime.spi.schema import DataError, Schema
+from connectctl.ops.task_runtime.spi.schema import DATE_NAME, DataError, Schema
 from connectctl.ops.task_runtime.transforms.java_types import (
     Float32,
     Int8,
@@ -43,7 +43,6 @@ _TYPES = {"float32": "float", "float64": "double"} | {
     name: name for name in (*_INTEGERS, "boolean", "string")
 }
 """Schema types by the names that ``spec`` has for them."""
-_DATE = "org.apache.kafka.connect.data.Date"
 
 
 def cast(properties: Properties) -> Change:
@@ -139,7 +138,7 @@ def cast_value(value: Any, schema: Schema | None, kind: str) -> Any:
         return to_text(value)
     if isinstance(value, date | time):
         value = to_millis(value)
-        if schema is not None and schema.get("name") == _DATE:
+        if schema is not None and schema.get("name") == DATE_NAME:
             value //= MS_OF_A_DAY
     if isinstance(value, bytes):
         raise DataError(f"Unexpected type in Cast transformation: class {class_name(value)}")

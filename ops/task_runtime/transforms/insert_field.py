@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.schema import DataError, Schema
+from connectctl.ops.task_runtime.spi.schema import TIMESTAMP_NAME, DataError, Schema
 from connectctl.ops.task_runtime.transforms.java_types import Int32, from_millis
 from connectctl.ops.task_runtime.transforms.properties import Change, Properties
 from connectctl.ops.task_runtime.transforms.structs import (
@@ -20,12 +20,11 @@ from connectctl.ops.task_runtime.transforms.structs import (
 )
 
 PURPOSE = "field insertion"
-_TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 _SCHEMAS: dict[str, Schema] = {
     "topic": {"type": "string"},
     "partition": {"type": "int32"},
     "offset": {"type": "int64"},
-    "timestamp": {"type": "int64", "name": _TIMESTAMP, "version": 1},
+    "timestamp": {"type": "int64", "name": TIMESTAMP_NAME, "version": 1},
     "static": {"type": "string"},
 }
 """What can be inserted, in the order in which its fields are added."""
