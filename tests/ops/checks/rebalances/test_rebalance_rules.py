@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from connectctl.ops.checks.history.records import ConfigRecord
 from connectctl.ops.checks.rebalances import rules
-from connectctl.ops.checks.rebalances.observe import GroupFacts
-from connectctl.ops.connect.config_topic import CONNECTOR
+from connectctl.ops.checks.rebalances.observe import GroupFacts, caused_by
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.group_rounds import GroupRound
 from connectctl.ops.core.finding import Finding
@@ -61,6 +61,20 @@ def test_a_worker_that_flaps_is_named_as_the_cause_of_the_storm() -> None:
 def test_rebalances_that_changes_of_connectors_explain_are_no_storm() -> None:
     assert found(rounds([ALL] * 20), changes=10) == {}
     assert found(rounds([ALL] * 20), changes=5).keys() == {"GROUP001"}
+
+
+def test_a_deletion_explains_two_rebalances_and_a_configuration_one() -> None:
+    def record(kind: str, at: float, raw: bytes | None = b"{}") -> ConfigRecord:
+        return ConfigRecord(kind, "c", None, raw, at, 0)
+
+    configs = [
+        record(CONNECTOR, NOW - 700),
+        record(CONNECTOR, NOW - 3),
+        record(COMMIT, NOW - 2),
+        record(TARGET, NOW - 1, None),
+        record(CONNECTOR, NOW - 1, None),
+    ]
+    assert caused_by(configs, NOW - 600) == 4
 
 
 def test_a_leader_that_moves_is_told() -> None:
