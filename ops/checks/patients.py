@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from connectctl.ops.connect.health import part_name
 from connectctl.ops.core.finding import RANK, Finding, Severity
 
 
@@ -48,8 +49,7 @@ def patients(
     workers, connectors = frozenset(workers), frozenset(connectors)
     found: dict[tuple[Kind, str, str], list[Finding]] = {}
     for finding in findings:
-        kind, connector = _kind(finding, workers, connectors)
-        name = cluster if kind is Kind.CLUSTER else finding.subject
+        kind, name, connector = _patient(finding, cluster, workers, connectors)
         found.setdefault((kind, name, connector), []).append(finding)
     every = [Patient(*key, tuple(sorted(of_it, key=_rank))) for key, of_it in found.items()]
     return tuple(
@@ -57,18 +57,22 @@ def patients(
     )
 
 
-def _kind(
-    finding: Finding, workers: frozenset[str], connectors: frozenset[str]
-) -> tuple[Kind, str]:
+def _patient(
+    finding: Finding, cluster: str, workers: frozenset[str], connectors: frozenset[str]
+) -> tuple[Kind, str, str]:
+    """Return kind, name and connector of the patient: the subject is a worker, a connector, or a
+    task as ``orders/0`` or ``orders task 0``.
+    """
     subject = finding.subject
     if finding.id.startswith("TOPIC"):  # a topic may have the name of a connector
-        return Kind.CLUSTER, ""
+        return Kind.CLUSTER, cluster, ""
     if subject in connectors:
-        return Kind.CONNECTOR, subject
-    name, _, task = subject.rpartition("/")
-    if name in connectors and task.isdecimal():
-        return Kind.TASK, name
-    return (Kind.WORKER if subject in workers else Kind.CLUSTER), ""
+        return Kind.CONNECTOR, subject, subject
+    for separator in ("/", " task "):
+        name, _, task = subject.rpartition(separator)
+        if name in connectors and task.isdecimal():
+            return Kind.TASK, part_name(name, int(task)), name
+    return (Kind.WORKER, subject, "") if subject in workers else (Kind.CLUSTER, cluster, "")
 
 
 def _rank(finding: Finding) -> tuple[int, float, str, str]:

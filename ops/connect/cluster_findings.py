@@ -26,7 +26,7 @@ NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)
 REBALANCING = Rule("CLUSTER002", Severity.INFO)
 REBALANCE_DELAYED = Rule("CLUSTER003", Severity.WARNING)
 WORKER_SILENT = Rule("CLUSTER004", Severity.ERROR)
-VERSIONS_DIFFER = Rule("CLUSTER005", Severity.WARNING)
+VERSIONS_DIFFER = Rule("CLUSTER005", Severity.INFO)
 SUPPORT_DIFFERS = Rule("CLUSTER006", Severity.WARNING)
 OTHER_CLUSTER = Rule("CLUSTER007", Severity.ERROR)
 SAME_ADDRESS = Rule("CLUSTER008", Severity.ERROR)
@@ -107,13 +107,15 @@ def worker_silent(worker: Worker) -> Finding | None:
 
 def versions_differ(workers: Sequence[Worker]) -> Finding | None:
     """Return CLUSTER005 if workers run different versions, which is normal during a rolling upgrade
-    only.
+    only: it is said, and no alarm.
     """
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
     text = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
-    return VERSIONS_DIFFER.found("workers", f"They run different versions: {text}.")
+    return VERSIONS_DIFFER.found(
+        "workers", f"They run different versions: {text}, as in a rolling upgrade."
+    )
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:

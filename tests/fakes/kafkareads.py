@@ -50,6 +50,8 @@ class FakeKafka:
     bootstrap: str = "fake:9092"
     writers: dict[str, set[str]] = field(default_factory=dict)
     """The topics that a transactional id wrote to."""
+    markers: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How many markers of transactions follow the last record of a partition."""
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -188,7 +190,7 @@ class FakeKafka:
         ends = dict.fromkeys(range(self.partitions.get(topic, 1)), 0)
         for r in self.records[topic]:
             ends[r.partition] = max(ends[r.partition], r.offset + 1)
-        return ends
+        return {p: end + self.markers.get((topic, p), 0) for p, end in ends.items()}
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         ends = {t: image.end_offsets for t, image in self.image(topics, patience=0).items()}

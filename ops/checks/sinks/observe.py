@@ -8,7 +8,7 @@ Therefore the past is read: which records have been waiting for some time, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -33,6 +33,8 @@ DEAD_LATELY = 3600.0
 """Seconds in which dead letters are new."""
 _TAIL = 500
 """Records at the end of each partition of ``__consumer_offsets`` that are read."""
+_MARKERS = 10
+"""Offsets at the end of a partition that may all be markers of transactions, which no sink gets."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,9 @@ class SinkProgress:
     the last of them began, in seconds since the epoch.
 
     ``group`` is None if it was not seen. ``behind`` are the partitions that wait, ``read`` is how
-    many partitions it reads. ``dead_topic`` is its dead letter queue, to which ``dead`` records
-    were added lately, None if that is unknown.
+    many partitions it reads, ``missing`` are topics in its configuration that do not exist.
+    ``dead_topic`` is its dead letter queue, to which ``dead`` records were added lately, None if
+    that is unknown.
     """
 
     name: str
@@ -74,6 +77,7 @@ class SinkProgress:
     group: ReaderGroup | None = None
     behind: tuple[WaitingPartition, ...] = ()
     read: int = 0
+    missing: tuple[str, ...] = ()
     dead_topic: str | None = None
     dead: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
@@ -107,12 +111,14 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
     groups = _groups(context, here, unseen) if here else {}
     topics = {topic for sink in here for topic in _topics(sink, groups)}
     letters = {name for sink in here if (name := dead_letters(sink.config))}
-    ends, before = _ends(context, topics | letters, now - WAITED, unseen)
+    existing, missing = _existing(context, topics | letters, unseen)
+    ends, before = _ends(context, existing, now - WAITED, unseen)
     lately = _added(context, letters, ends, now - DEAD_LATELY)
-    waiting = {
+    waiting: Waiting = {
         sink.name: tuple(_waiting(_topics(sink, groups), groups.get(_group(sink)), ends, before))
         for sink in here
     }
+    waiting = _without_markers(context, waiting, ends, unseen)
     commits = _commits(context, any(waiting.values()), unseen)
     found = [
         SinkProgress(
@@ -123,6 +129,7 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
             groups.get(_group(sink)),
             tuple(_moved(each, _group(sink), commits, now) for each in waiting[sink.name]),
             sum(len(ends.get(topic, ())) for topic in _topics(sink, groups)),
+            tuple(sorted(topics_of_sink(sink.config) & missing)),
             dead_letters(sink.config),
             lately.get(dead_letters(sink.config) or ""),
             sink.config,
@@ -177,18 +184,29 @@ Ranges = Mapping[str, Mapping[int, OffsetRange]]
 Offsets = Mapping[str, Mapping[int, int]]
 
 
+def _existing(
+    context: CheckContext, topics: Iterable[str], unseen: list[Unseen]
+) -> tuple[list[str], frozenset[str]]:
+    """Return the topics that exist, and those that do not."""
+    wanted = sorted(topics)
+    known = answer_of(lambda: context.edges.kafka.existing(wanted), unseen, "the topics of sinks")
+    if known is None:
+        return [], frozenset()
+    unseen += [Unseen(f"the lag in {gap.subject}", gap.why, gap.next_step) for gap in known.gaps]
+    hidden = {gap.subject for gap in known.gaps}
+    missing = {name for name in wanted if name not in known.seen and f"topic {name}" not in hidden}
+    return sorted(known.seen), frozenset(missing)
+
+
 def _ends(
-    context: CheckContext, topics: Iterable[str], then: float, unseen: list[Unseen]
+    context: CheckContext, topics: Sequence[str], then: float, unseen: list[Unseen]
 ) -> tuple[Ranges, Offsets]:
     """Return the extents of topics that exist, and their ends at the time ``then``."""
-    kafka, wanted = context.edges.kafka, sorted(topics)
-    known = answer_of(lambda: kafka.existing(wanted), unseen, "the topics of sinks")
-    if not wanted or known is None:
+    kafka = context.edges.kafka
+    if not topics:
         return {}, {}
-    unseen += [Unseen(f"the lag in {gap.subject}", gap.why, gap.next_step) for gap in known.gaps]
-    names = sorted(known.seen)
-    extents = answer_of(lambda: kafka.extents(names), unseen, "the ends of sinks' topics") or {}
-    at = partial(kafka.offsets_at, names, int(then * 1000))
+    extents = answer_of(lambda: kafka.extents(topics), unseen, "the ends of sinks' topics") or {}
+    at = partial(kafka.offsets_at, topics, int(then * 1000))
     before = answer_of(at, unseen, "the earlier ends of sinks' topics") or {}
     return extents, before
 
@@ -225,6 +243,40 @@ def _waiting(
             if read < min(then, end):
                 arrived = end - min(then, end)
                 yield WaitingPartition(partition, committed, end, end - read, arrived)
+
+
+Waiting = Mapping[str, tuple[WaitingPartition, ...]]
+
+
+def _without_markers(
+    context: CheckContext, waiting: Waiting, ends: Ranges, unseen: list[Unseen]
+) -> Waiting:
+    """Return the partitions of each sink in which a record waits: after the last record there may
+    be markers of transactions, and a sink commits the offset after a record that it got.
+    """
+    few = {
+        each.partition: each.end - each.lag
+        for partitions in waiting.values()
+        for each in partitions
+        if _end(ends, each) - (each.end - each.lag) <= _MARKERS
+    }
+    topics = sorted({partition.topic for partition in few})
+    read = partial(context.edges.kafka.tails, topics, _MARKERS)
+    tails = answer_of(read, unseen, "the newest records of sinks' topics") if topics else None
+    newest: dict[TopicPartition, int] = {}
+    for topic, records in (tails or {}).items():
+        for record in records:
+            partition = TopicPartition(topic, record.partition)
+            newest[partition] = max(record.offset, newest.get(partition, -1))
+    empty = {p for p, start in few.items() if tails is not None and newest.get(p, -1) < start}
+    return {
+        sink: tuple(each for each in partitions if each.partition not in empty)
+        for sink, partitions in waiting.items()
+    }
+
+
+def _end(ends: Ranges, each: WaitingPartition) -> int:
+    return ends[each.partition.topic][each.partition.partition].end
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""FLOW003 to FLOW007: sinks that do not keep up, and records that they leave out: rules over
+"""FLOW003 to FLOW008: sinks that do not keep up, and records that they leave out: rules over
 ``sinks.observe``. Pure.
 """
 
@@ -109,6 +109,20 @@ def dead_letters_fill(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case 
         f"{in_words(DEAD_LATELY)}: it leaves out what it cannot process."
     )
     hint = f"Read the headers __connect.errors.* of the records in {sink.dead_topic}"
+    return Case(sink.name, message, hint)
+
+
+@rule("FLOW008", Severity.WARNING, each="sinks")
+def topics_missing(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW008 for topics that a running sink is to read, and that do not exist."""
+    if not sink.missing or sink.running_since is None or facts.now - sink.running_since < JOINED:
+        return None
+    count = len(sink.missing)
+    message = (
+        f"It is RUNNING, and {counted(count, 'topic')} of its configuration "
+        f"{'does' if count == 1 else 'do'} not exist: {some_of(list(sink.missing), NAMED)}."
+    )
+    hint = f"Create what is missing, or correct topics: connectctl connectors show {sink.name}"
     return Case(sink.name, message, hint)
 
 

@@ -113,6 +113,7 @@ def test_patients_are_worst_first_and_their_findings_in_the_order_in_which_they_
             finding("TOPIC001", Severity.WARNING, "orders"),
             finding("A004", Severity.ERROR, "a:1"),
             finding("A005", Severity.INFO, "orders/x"),
+            finding("A006", Severity.WARNING, "orders task 0"),
         ],
         "g",
         ["a:1"],
@@ -120,7 +121,7 @@ def test_patients_are_worst_first_and_their_findings_in_the_order_in_which_they_
     )
     assert [(each.kind, each.name, [f.id for f in each.findings]) for each in every] == [
         (Kind.WORKER, "a:1", ["A004"]),
-        (Kind.TASK, "orders/0", ["A003", "A002"]),
+        (Kind.TASK, "orders/0", ["A003", "A002", "A006"]),
         (Kind.CLUSTER, "g", ["TOPIC001", "A005"]),
         (Kind.CONNECTOR, "orders", ["A001"]),
     ]

@@ -1,4 +1,4 @@
-"""FLOW003 to FLOW007 on groups and commits made for tests."""
+"""FLOW003 to FLOW008 on groups and commits made for tests."""
 
 from __future__ import annotations
 
@@ -58,8 +58,11 @@ def observed(
     forbidden: tuple[str, ...] = (),
     config: dict[str, str] | None = None,
     state: str = "Stable",
+    markers: int = 0,
 ) -> SinkFacts:
     kafka: Any = FakeKafka(records={"t": records, TOPIC: commits}, partitions={"t": 2})
+    kafka.markers = {("t", 0): markers}
+    kafka.hidden = {"unseen"}
     kafka.forbidden = set(forbidden)
     group = ReaderGroup("connect-s", state=state, members=(MEMBER,) * members, committed=committed)
     sink = Connector(
@@ -136,6 +139,25 @@ def test_a_sink_that_keeps_up_or_has_just_begun_is_not_reported(
     records: list[ConsumerRecord], committed: dict[TopicPartition, int], more: dict[str, Any]
 ) -> None:
     assert found(records, committed, [], **more) == {}
+
+
+@pytest.mark.parametrize(
+    ("committed", "markers", "ids"),
+    [(2, 1, []), (2, 10, []), (1, 1, ["FLOW003"]), (2, 11, ["FLOW003"])],
+)
+def test_markers_of_transactions_do_not_wait_as_long_as_they_are_few(
+    committed: int, markers: int, ids: list[str]
+) -> None:
+    records = log(0, 9 * HOUR, 2 * HOUR)
+    commits = [commit(committed, 2 * HOUR, 0, 0)]
+    assert list(found(records, {T0: committed}, commits, markers=markers)) == ids
+
+
+def test_a_topic_that_does_not_exist_is_reported_once_the_sink_runs_for_a_while() -> None:
+    wanted = {"config": {"topics": "t, gone, lost, unseen"}}
+    missing = found([], {}, [], **wanted)["FLOW008"]
+    assert "2 topics of its configuration do not exist: gone, lost." in missing.message
+    assert found([], {}, [], running_since=NOW - MINUTE, **wanted) == {}
 
 
 def test_a_running_task_that_is_not_in_its_group_is_reported_once_it_had_time_to_join() -> None:

@@ -239,7 +239,7 @@ MISMATCH = replace(
         ),
         (
             say.versions_differ([worker(), worker("two:8083", version="4.2.0")]),
-            "CLUSTER005 warning",
+            "CLUSTER005 info",
         ),
         (
             say.support_differs(
