@@ -1,17 +1,21 @@
-"""``connectctl doctor`` over the whole catalogue at once: every illness is named with its cause, and
-what is healthy raises no alarm.
+"""``connectctl doctor`` over its catalogue: every illness is named with its cause, and what is healthy
+raises no alarm.
+
+They are planted side by side on the cluster that tests share, in parts of which each commit draws
+one.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from live.illnesses import SITUATIONS, Bed
+from live.illnesses.bed import Bed, Situation
+from live.illnesses.catalogue import page, parts
 from live.real import connectctl, eventually
 
 if TYPE_CHECKING:
@@ -19,64 +23,69 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 ALARMS = ("error", "warning")
+PARTS = 3
 
 
-@pytest.fixture(scope="module")
-def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Bed]]:
-    """Every situation of the catalogue, side by side: the connectors by title."""
+@pytest.mark.drawn
+@pytest.mark.parametrize("part", range(PARTS))
+def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
+    cluster: Sandbox, tmp_path: Path, part: int
+) -> None:
+    _side_by_side(cluster, tmp_path, parts(PARTS)[part])
+
+
+def _side_by_side(cluster: Sandbox, directory: Path, wanted: Mapping[str, Situation]) -> None:
     mark = secrets.token_hex(3)
-    beds = {
-        title: Bed(cluster, f"{title}-{mark}", tmp_path_factory.mktemp(title))
-        for title in SITUATIONS
-    }
+    beds = {name: _bed(cluster, name, mark, directory) for name in wanted}
     try:
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(lambda title: SITUATIONS[title].plant(beds[title]), SITUATIONS))
-        yield beds
+            list(pool.map(lambda name: wanted[name].plant(beds[name]), wanted))
+        assert eventually(lambda: _all_right(wanted, beds))
     finally:
         for bed in beds.values():
-            bed.rest.delete(bed.name)
-            for close in bed.closing:
-                close()
+            bed.close()
 
 
-def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(planted: dict[str, Bed]) -> None:
-    wrong = eventually(lambda: _right(planted))
-    assert wrong == ["nothing"]
+def _bed(cluster: Sandbox, name: str, mark: str, directory: Path) -> Bed:
+    own = directory / name
+    own.mkdir()
+    options = ("--context", f"sandbox-{cluster.spec.name}")
+    return Bed(cluster, f"{name}-{mark}", own, options=options)
 
 
-def _right(planted: dict[str, Bed]) -> list[str] | None:
-    """Look at all of them; None while doctor says something else than the catalogue."""
-    for bed in planted.values():
+def _all_right(wanted: Mapping[str, Situation], beds: Mapping[str, Bed]) -> bool:
+    """Look at all of them; False while doctor says something else than the catalogue."""
+    for bed in beds.values():
         bed.age()
-    names = [bed.name for bed in planted.values()]
-    ran = connectctl("--context", "sandbox-tests", "doctor", *names, "-o", "json")
-    findings = ran.json["findings"]
+    names = dict.fromkeys(name for bed in beds.values() for name in bed.connectors)
+    findings = _doctor(next(iter(beds.values())), *names)
     wrong = [
-        line
-        for title, bed in planted.items()
-        for line in _wrong(title, [f for f in findings if _about(f, bed.name)])
+        f"{name}: {line}"
+        for name, bed in beds.items()
+        for line in _wrong(wanted[name], [f for f in findings if _concerns(f, bed)])
     ]
     print(*wrong, sep="\n")
-    return None if wrong else ["nothing"]
+    return not wrong
 
 
-def _about(finding: dict[str, Any], name: str) -> bool:
-    return bool(
-        finding["subject"] == name or finding["subject"].startswith((f"{name}/", f"{name} "))
-    )
+def _concerns(finding: dict[str, Any], bed: Bed) -> bool:
+    return bed.name in finding["subject"] or bed.name in finding["message"]
 
 
-def _wrong(title: str, findings: list[dict[str, Any]]) -> list[str]:
+def _doctor(bed: Bed, *names: str) -> list[dict[str, Any]]:
+    ran = connectctl(*bed.options, "doctor", *names, "-o", "json")
+    assert ran.code in (0, 1), ran.err
+    return list(ran.json["findings"])
+
+
+def _wrong(wanted: Situation, findings: list[dict[str, Any]]) -> list[str]:
     """Return what doctor says of a situation and should not, or does not say and should."""
-    expected = SITUATIONS[title]
-    named = [f for f in findings if f["id"] == expected.finding and expected.words in f["message"]]
-    alarms = [f for f in findings if f["severity"] in ALARMS and f["id"] != expected.finding]
-    missing = [f"{title}: no {expected.finding}"] if expected.finding and not named else []
-    return missing + [f"{title}: {f['id']} {f['message']}" for f in alarms]
+    named = [f for f in findings if f["id"] == wanted.finding and wanted.words in f["message"]]
+    expected = {wanted.finding, *wanted.also}
+    alarms = [f for f in findings if f["severity"] in ALARMS and f["id"] not in expected]
+    missing = [f"no {wanted.finding}"] if wanted.finding and not named else []
+    return missing + [f"{f['id']} {f['subject']}: {f['message']}" for f in alarms]
 
 
 def test_the_page_of_the_catalogue_is_made_of_it() -> None:
-    from live.illnesses import page
-
     assert (Path(__file__).parents[2] / "docs/illnesses.md").read_text() == page()

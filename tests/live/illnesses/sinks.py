@@ -1,0 +1,198 @@
+"""Sinks that do not deliver, and others that have nothing to deliver."""
+
+from __future__ import annotations
+
+import os
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from live.illnesses.bed import DAY, HOUR, JSON, MINUTE, RUNNING, Bed, situation
+from live.real import eventually
+
+NEVER_FETCHES = {
+    "consumer.override.fetch.min.bytes": "50000000",
+    "consumer.override.fetch.max.wait.ms": "600000",
+}
+TOLERANT = {"errors.tolerance": "all"}
+
+
+def dead_letter_queue(bed: Bed) -> dict[str, str]:
+    prefix = "errors.deadletterqueue.topic"
+    return {f"{prefix}.name": f"{bed.name}-dead", f"{prefix}.replication.factor": "1"}
+
+
+@situation(
+    "A sink is RUNNING, polls, and commits nothing of old records", "FLOW003", "stands still"
+)
+def a_sink_hangs(bed: Bed) -> None:
+    bed.topic("one", "two", ago=3 * HOUR)
+    bed.sink(more=NEVER_FETCHES)
+    bed.runs_since(2 * HOUR)
+
+
+@situation(
+    "Of two partitions a sink committed one, and never the other",
+    "FLOW004",
+    "stand still while others move",
+)
+def a_partition_is_stuck(bed: Bed) -> None:
+    bed.topic("one", "two", ago=3 * HOUR, partitions=2)
+    bed.sink_committed(1)
+    bed.sink(more=NEVER_FETCHES)
+    bed.runs_since(2 * HOUR)
+
+
+@situation("Records arrive faster than a sink commits them", "FLOW005", "the lag grows")
+def a_lag_grows(bed: Bed) -> None:
+    bed.topic("one", "two", "three", ago=3 * HOUR)
+    bed.write(bed.name, [(None, "new", 0.0)] * 5, 0)
+    bed.sink_had_committed(1, 20 * MINUTE)
+    bed.sink_committed(2)
+    bed.sink(more=NEVER_FETCHES)
+    bed.runs_since(2 * HOUR)
+
+
+@situation("A task hangs in put, and its consumer has left the group", "FLOW006", "has 0 members")
+def a_task_hangs_in_put(bed: Bed) -> None:
+    pipe = bed.directory / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # opened, and never read
+    bed.closing.append(lambda: os.close(reader))
+    bed.topic(*["x" * 10_000] * 30)
+    bed.sink(
+        "pipe",
+        consumer__override__max__poll__interval__ms="6000",
+        consumer__override__session__timeout__ms="6000",
+    )
+    bed.runs_since(HOUR)
+    group = f"connect-{bed.name}"
+
+    def gone() -> bool:
+        future = bed.admin.describe_consumer_groups([group])[group]
+        return str(future.result().state.name) == "EMPTY"
+
+    eventually(gone)
+
+
+@situation(
+    "A sink's records are not JSON, and go to its dead letter queue", "FLOW007", "dead letter"
+)
+def dead_letters_fill(bed: Bed) -> None:
+    bed.topic("{", "[")
+    bed.sink(more=JSON | TOLERANT | dead_letter_queue(bed))
+    bed.states(*RUNNING)
+    eventually(lambda: ends(bed, f"{bed.name}-dead") == 2)
+
+
+@situation("A sink reads a topic that was deleted", "FLOW008", "does not exist")
+def a_topic_was_deleted(bed: Bed) -> None:
+    bed.sink(consumer__override__allow__auto__create__topics="false")
+    bed.runs_since(2 * HOUR)
+
+
+@situation("A connector drops what it cannot convert, and logs nothing", "CONFIG018", "silently")
+def records_are_dropped(bed: Bed) -> None:
+    bed.topic("{", "[")
+    bed.sink(more=JSON | TOLERANT)
+    bed.states(*RUNNING)
+
+
+@situation("A sink has processed everything")
+def a_sink_without_lag(bed: Bed) -> None:
+    bed.topic("one", "two")
+    bed.sink()
+    bed.states(*RUNNING)
+
+
+@situation("Records arrived a moment ago, and the sink has not committed yet")
+def a_sink_with_new_records(bed: Bed) -> None:
+    bed.topic("one", "two")
+    bed.sink(more=NEVER_FETCHES)
+    bed.runs_since(2 * HOUR)
+
+
+@situation("A new sink begins with old records")
+def a_sink_that_begins(bed: Bed) -> None:
+    bed.topic("one", "two", ago=3 * HOUR)
+    bed.sink(more=NEVER_FETCHES)
+    bed.states(*RUNNING)
+
+
+@situation("A sink is paused, and records wait")
+def a_paused_sink(bed: Bed) -> None:
+    bed.topic("one", "two", ago=3 * HOUR)
+    bed.sink(state="PAUSED")
+    bed.states("PAUSED")
+
+
+@situation("A sink is stopped, and records wait")
+def a_stopped_sink(bed: Bed) -> None:
+    bed.topic("one", "two", ago=3 * HOUR)
+    bed.sink(state="STOPPED")
+    bed.states("STOPPED")
+
+
+@situation("A sink with old records catches up: it commits more than arrives")
+def a_sink_that_catches_up(bed: Bed) -> None:
+    bed.topic(*map(str, range(9)), ago=3 * HOUR)
+    bed.sink_had_committed(1, 20 * MINUTE)
+    bed.sink_committed(7)
+    bed.sink(more=NEVER_FETCHES)
+    bed.runs_since(2 * HOUR)
+
+
+@situation("A sink's topic has no records")
+def a_sink_of_an_empty_topic(bed: Bed) -> None:
+    bed.topic()
+    bed.sink()
+    bed.runs_since(2 * HOUR)
+
+
+@situation("A sink has more tasks than its topic has partitions")
+def a_sink_with_a_task_too_many(bed: Bed) -> None:
+    bed.topic("one", "two")
+    bed.sink(tasks__max="2")
+    bed.runs(2)
+
+
+@situation("A sink has processed a transaction's records; the last offset is that of its marker")
+def a_sink_of_transactions(bed: Bed) -> None:
+    bed.topic()
+    producer = bed.producer(f"{bed.name}-writer")
+    producer.begin_transaction()
+    producer.produce(bed.name, "one")
+    producer.commit_transaction(120)
+    bed.sink()
+    bed.runs_since(2 * HOUR)
+
+
+@situation("The newest dead letter is of yesterday")
+def old_dead_letters(bed: Bed) -> None:
+    bed.topic("one")
+    bed.topic("{", ago=DAY, name=f"{bed.name}-dead")
+    bed.sink(more=TOLERANT | dead_letter_queue(bed))
+    bed.states(*RUNNING)
+
+
+@situation("A dead letter queue has had no letter, and does not exist yet")
+def no_dead_letters(bed: Bed) -> None:
+    bed.topic("one")
+    bed.sink(more=TOLERANT | dead_letter_queue(bed))
+    bed.states(*RUNNING)
+
+
+@situation("A connector logs the records that it cannot convert")
+def dropped_records_are_logged(bed: Bed) -> None:
+    bed.topic("one")
+    bed.sink(more=TOLERANT, errors__log__enable="true")
+    bed.states(*RUNNING)
+
+
+def ends(bed: Bed, topic: str) -> int:
+    """Return how many records the one partition of ``topic`` has had, 0 without the topic."""
+    consumer = Consumer({"bootstrap.servers": bed.cluster.bootstrap_servers, "group.id": bed.name})
+    try:
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1])
+    except KafkaException:
+        return 0
+    finally:
+        consumer.close()
