@@ -85,9 +85,9 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 def worker_silent(worker: Worker) -> Finding | None:
     """Return CLUSTER004 if a member's REST server does not answer: requests that are forwarded to
-    it fail.
+    it fail. One that is ``hung`` is reported by GROUP005.
     """
-    if worker.problem is None or worker.without_rest:
+    if worker.problem is None or worker.without_rest or worker.hung:
         return None
     role = "The leader" if worker.leader else "This worker"
     message = (
@@ -105,14 +105,17 @@ def worker_silent(worker: Worker) -> Finding | None:
     )
 
 
-def versions_differ(workers: Sequence[Worker]) -> Finding | None:
+def versions_differ(workers: Sequence[Worker], since: float | None = None) -> Finding | None:
     """Return CLUSTER005 if workers run different versions, which is normal during a rolling upgrade
-    only.
+    only. ``since`` is when the first one of an upgrade joined, in seconds since the epoch.
     """
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
     text = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
+    if since is not None:
+        message = f"A rolling upgrade is in progress: they run different versions, {text}."
+        return VERSIONS_DIFFER.found("workers", message, severity=Severity.INFO, since=since)
     return VERSIONS_DIFFER.found("workers", f"They run different versions: {text}.")
 
 

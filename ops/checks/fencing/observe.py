@@ -197,19 +197,16 @@ def _foreign_partitions(
     of_groups = tuple(
         partition for partition in transaction.partitions if partition.topic == COMMITS
     )
-    active = active_topics(context.edges.calls, [name])[0].get(name)
-    if of_groups or not context.enabled or active is None:
+    if of_groups or not context.enabled:
         return of_groups
-    own_topics = (
-        active | configured_topics(config) | {config.get(TOPIC), context.internal.get("offsets")}
-    )
+    topics = {partition.topic for partition in transaction.partitions}
+    own_topics = configured_topics(config) | {config.get(TOPIC), context.internal.get("offsets")}
     # With one topic of the connector the transaction is its own: the task may also write to a new
-    # topic.
-    return (
-        ()
-        if any(partition.topic in own_topics for partition in transaction.partitions) or not active
-        else transaction.partitions
-    )
+    # topic. Workers are asked only about what the status topic does not explain.
+    if topics & (own_topics | (context.recorded or {}).get(name, frozenset())):
+        return ()
+    active = active_topics(context.edges.calls, [name])[0].get(name)
+    return transaction.partitions if active and not topics & active else ()
 
 
 def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -198,7 +199,7 @@ def from_workers(
             code="unsupported",
         )
     for data in found.values():
-        remember_passwords(calls, data)
+        remember_passwords(calls, data, url)
     return [from_rest(name, data) for name, data in found.items()]
 
 
@@ -311,16 +312,23 @@ def listing_of(
     read: Callable[[], Facts] | None,
     urls: Sequence[str],
     gaps: Sequence[Gap] = (),
+    lists: OtherLists | None = None,
 ) -> ConnectorListing:
     """Return the connectors that a worker lists, compared with the facts and the lists of the
     workers at ``urls``.
 
     Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
+    ``lists`` are those of the workers if they have given them already: then they are asked only
+    once more, and only if a contradiction is found.
     """
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
-    others, skipped = _other_lists(calls, urls)
-    if _is_doubtful(found, facts, others):
+    others, skipped = _other_lists(calls, urls) if lists is None else (lists, [])
+    if (
+        _is_doubtful(found, facts, others)
+        if lists is None
+        else doubts(found, facts.configured, others)
+    ):
         anew = read.uncached() if isinstance(read, FactsReader) else read
 
         def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
@@ -331,8 +339,13 @@ def listing_of(
                 _other_lists(calls, urls)[0],
             )
 
+        if lists is not None:
+            time.sleep(PAUSE)
         found, facts, others = observe_until(
-            again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE
+            again,
+            lambda reading: not _is_doubtful(*reading),
+            AGREEING if lists is None else 0.0,
+            PAUSE,
         )
     doubtful = doubts(found, facts.configured, others)
     connectors = _with_facts(found, facts, doubtful)

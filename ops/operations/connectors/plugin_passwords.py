@@ -16,21 +16,25 @@ PATIENCE = 2.0
 """Seconds within which a worker must list the properties of a plugin."""
 
 
-def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+def remember_passwords(
+    calls: ConnectCalls, data: Mapping[str, Any], url: str | None = None
+) -> None:
     """Register the passwords of a connector for masking, before a trace is shown that may contain
-    one.
+    one. The worker at ``url`` is asked for them.
     """
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(
         part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))
     ):
         config = info.get("config") or {}
-        remember(config, defined_passwords(calls, config))
+        remember(config, defined_passwords(calls, config, url))
 
 
-def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
+def defined_passwords(
+    calls: ConnectCalls, config: Mapping[str, str], url: str | None = None
+) -> frozenset[str]:
     """Return the properties of ``config`` that its plugins define with the type PASSWORD, according
-    to a worker (KIP-769).
+    to the worker at ``url`` or the first that answers (KIP-769).
 
     The plugins are the connector's class, its converters, transforms and predicates, with their
     prefixes.
@@ -40,7 +44,7 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
         if plugin not in _PASSWORDS_OF:
             try:
                 reported = calls.get(
-                    path_of("connector-plugins", plugin, "config"), timeout=PATIENCE
+                    path_of("connector-plugins", plugin, "config"), url=url, timeout=PATIENCE
                 )
             except ConnectctlError:
                 # Workers before 3.2 do not list them; the masking uses names and values only.

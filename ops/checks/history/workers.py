@@ -1,0 +1,73 @@
+"""The workers in the rounds of the group: which came, left and started again, and since when what is
+found about the group lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+
+from connectctl.ops.checks.history.records import History
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.connect import cluster_findings
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.group_rounds import GroupRound
+from connectctl.ops.connect.worker import Worker
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, ClusterView, with_version
+
+_SINCE_A_ROUND = frozenset(
+    (
+        cluster_findings.NO_MEMBERS.id,
+        cluster_findings.REBALANCE_DELAYED.id,
+        cluster_findings.UNREPORTED.id,
+    )
+)
+"""Findings about the group that began with its newest generation."""
+
+
+def with_past(view: ClusterView, history: History, calls: ConnectCalls) -> ClusterView:
+    """Return the view with what the rounds of the group tell: since when its findings last, and the
+    versions of the workers that replaced others. These are asked for them: a rolling upgrade may be
+    in progress.
+    """
+    new = joined_after_others_left(history.rounds, view.group)
+    asked = [worker for worker in view.workers if _is_asked(worker, new)]
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        answers = dict(zip(asked, pool.map(lambda w: with_version(calls, w), asked), strict=True))
+    workers = tuple(answers.get(worker, worker) for worker in view.workers)
+    began = min(new.values(), default=None)
+    upgrade = cluster_findings.versions_differ(workers, since=began)
+    return replace(
+        view,
+        workers=workers,
+        findings=(*_dated(view.findings, history.rounds), *([upgrade] if upgrade else [])),
+    )
+
+
+def _is_asked(worker: Worker, new: Mapping[str, float]) -> bool:
+    return worker.address in new and worker.listed is not None and worker.version is None
+
+
+def joined_after_others_left(rounds: Sequence[GroupRound], group: ConnectGroup) -> dict[str, float]:
+    """Return the workers that joined after another process had left, by address, with the time in
+    seconds since the epoch: those that started again, or replace others.
+    """
+    left = [after.at for before, after in pairwise(rounds) if before.ids.keys() - after.ids.keys()]
+    first: dict[str, float] = {}
+    for each in rounds:
+        for id in each.ids:
+            first.setdefault(id, each.at)
+    return {
+        member.name: first[member.id]
+        for member in group.members
+        if left and first.get(member.id, 0.0) >= left[0]
+    }
+
+
+def _dated(findings: Iterable[Finding], rounds: Sequence[GroupRound]) -> Iterator[Finding]:
+    for each in findings:
+        is_of_round = bool(rounds) and each.since is None and each.id in _SINCE_A_ROUND
+        yield replace(each, since=rounds[-1].at) if is_of_round else each
