@@ -1,5 +1,5 @@
-"""The workers in the rounds of the group: which came, left and started again, and since when what is
-found about the group lasts.
+"""The workers in the rounds of the group: which of them replaced others, and since when findings
+about the group last.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SINCE_A_ROUND = frozenset(
 
 
 def with_past(view: ClusterView, history: History, calls: ConnectCalls) -> ClusterView:
-    """Return the view with what the rounds of the group tell: since when its findings last, and the
-    versions of the workers that replaced others. These are asked for them: a rolling upgrade may be
-    in progress.
+    """Return the view with since when its findings last, by the rounds of the group, and with the
+    versions of the workers that replaced others. One request to each of these reads it, because a
+    rolling upgrade may be in progress.
     """
     new = joined_after_others_left(history.rounds, view.group)
     asked = [worker for worker in view.workers if _is_asked(worker, new)]

@@ -66,7 +66,7 @@ def _protocol(facts: WorkersSeen, name: str) -> Case:
 
 
 @rule("WORKER004", Severity.ERROR)
-def leader_behind(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
+def leader_disabled(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER004 for an enabled worker with a disabled leader."""
     leading_worker = facts.leading_worker
     enabled = [worker.address for worker in facts.workers if worker.support is Support.ENABLED]

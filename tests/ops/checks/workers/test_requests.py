@@ -37,7 +37,7 @@ def cluster(
             if name in answers:
                 script.on(LIST, answers[name])
             servers[name] = stack.enter_context(rest_server(script=script))
-        group = connect_group("connect", **dict.fromkeys(NAMES, ()))
+        group = connect_group("connect", one=[], two=[], three=[], four=[])
         members = tuple(replace(m, url=servers[m.client_id].url) for m in group.members)
         world.kafka.groups["connect"] = replace(group, members=members)
         urls = [servers[name].url for name in NAMES]
