@@ -30,6 +30,7 @@ from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.history import observe as history_observe
 from connectctl.ops.checks.history import workers as history_workers
+from connectctl.ops.checks.internal_topics import retained_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
@@ -222,6 +223,9 @@ DOCTOR_AREAS: dict[str, Area] = {
             "transactions",
         )
     },
+    "records that internal topics retain": _area(
+        lambda run: retained_rules.observe(run.context, run.now), retained_rules
+    ),
     "the progress of sources": _area(
         lambda run: progress_observe.observe(run.context, run.now), progress_rules
     ),
