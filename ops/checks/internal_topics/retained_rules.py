@@ -13,10 +13,10 @@ from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import is_configured
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.internal_topics import Role
-from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Severity, counted, some_of
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.core.times import in_words
+from connectctl.ops.core.unseen import answer_of
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.topics import TopicFacts
@@ -79,15 +79,14 @@ def _closed_before(facts: TopicFacts | None, now: float) -> tuple[float, float, 
     segment = whole_number(config.get("segment.ms"))
     lag = whole_number(config.get("min.compaction.lag.ms"))
     ratio = config.get("min.cleanable.dirty.ratio")
-    return None if None in (segment, lag, ratio) else (segment / 1000, lag / 1000, float(ratio))
+    if segment is None or lag is None or ratio is None:
+        return None
+    return segment / 1000, lag / 1000, float(ratio)
 
 
 def _image(context: CheckContext, topic: str) -> TopicImage | None:
     read = partial(context.edges.kafka.image, [topic], patience=PATIENCE, superseded=True)
-    try:
-        return read().get(topic)
-    except ConnectctlError:
-        return None
+    return (answer_of(read, [], topic) or {}).get(topic)  # the history reports a failure
 
 
 def _of_image(image: TopicImage | None, before: float, segment: float) -> tuple[int, int]:

@@ -12,6 +12,11 @@ from connectctl.ops.core.errors import ConnectctlError
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
+_WITHOUT_PASSWORDS = tuple(
+    f"org.apache.kafka.connect.{package}."
+    for package in ("json", "storage", "converters", "transforms")
+)
+"""Packages of Kafka's own converters, transformations and predicates: none defines a password."""
 PATIENCE = 2.0
 """Seconds within which a worker must list the properties of a plugin."""
 
@@ -77,5 +82,6 @@ def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for alias in (config.get(kind) or "").split(","):
             properties.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
     for prefix, name in properties:
-        if plugin := (config.get(name) or "").strip():
+        plugin = (config.get(name) or "").strip()
+        if plugin and not plugin.startswith(_WITHOUT_PASSWORDS):
             yield prefix, plugin
