@@ -34,7 +34,7 @@ class GroupFacts:
     changes: int = 0
     configs: tuple[ConfigRecord, ...] = ()
     hung: tuple[str, ...] = ()
-    """The workers that accept connections, and did not list their connectors in time."""
+    """The workers whose REST servers answer, but not when asked for connectors."""
 
 
 def observe(context: CheckContext, now: float) -> GroupFacts:

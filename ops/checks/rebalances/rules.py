@@ -128,8 +128,8 @@ def hung(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
     """Yield GROUP005 for each worker that is alive and does not serve its connectors."""
     for worker in facts.hung:
         message = (
-            "It is in the group and accepts connections, but does not answer when asked for its "
-            "connectors: its herder waits, usually for a plugin, or its REST server hangs."
+            "It is in the group and its REST server answers, but not when asked for connectors: its "
+            "herder waits, usually for a plugin."
         )
-        hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows what it waits for."
+        hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows the plugin."
         yield Case(worker, message, hint)

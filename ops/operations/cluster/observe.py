@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
+SHORT = 1.0
+"""Seconds that a worker has for a request which its herder does not have to answer, if it did not
+answer another one.
+"""
 MOST_AT_ONCE = 32
 LONGEST_LISTING = PATIENCE * 3
 """Seconds after which no further worker is asked for the connectors."""
@@ -158,8 +162,11 @@ def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> W
     try:
         listed = frozenset(calls.get("/connectors", url=worker.url, timeout=PATIENCE))
     except ConnectctlError as e:
-        late = isinstance(e, TimedOut) and e.code != "rebalancing"
-        return replace(_without_answer(worker, e), hung=late and group.settled)
+        silent = _without_answer(worker, e)
+        if not (isinstance(e, TimedOut) and e.code != "rebalancing" and group.settled):
+            return silent
+        answers = with_version(calls, worker, SHORT).problem is None
+        return replace(silent, hung=answers)
     return replace(worker, listed=listed)
 
 
@@ -215,12 +222,12 @@ def describe_worker(calls: ConnectCalls, worker: Worker) -> Worker:
     return worker if worker.problem else replace(worker, support=_support(calls, worker.url))
 
 
-def with_version(calls: ConnectCalls, worker: Worker) -> Worker:
+def with_version(calls: ConnectCalls, worker: Worker, timeout: float = PATIENCE) -> Worker:
     """Return the worker with its version and its Kafka cluster, or with the reason why it gave no
-    answer.
+    answer within ``timeout`` seconds.
     """
     try:
-        root = calls.get("/", url=worker.url, timeout=PATIENCE)
+        root = calls.get("/", url=worker.url, timeout=timeout)
     except ConnectctlError as e:
         return _without_answer(worker, e)
     return replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))

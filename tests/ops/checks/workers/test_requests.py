@@ -77,16 +77,30 @@ def test_each_worker_gets_one_request_and_one_of_them_what_one_can_answer(tmp_pa
 
 
 @pytest.mark.parametrize("hung", [("two", "four"), ("one", "three"), NAMES])
-def test_workers_that_hang_are_asked_once_and_at_the_same_time(
+def test_workers_that_hang_are_asked_at_the_same_time_with_one_deadline(
     tmp_path: Path, hung: tuple[str, ...]
 ) -> None:
     with cluster(tmp_path, **dict.fromkeys(hung, hanging(len(hung)))) as (world, servers):
+        for name in hung:
+            servers[name].on("GET /", (200, {"version": "4.3.1"}))
         run, ids = look(world)
-    assert {tuple(servers[name].requests()) for name in hung} == {(LIST,)}
+    assert {tuple(servers[name].requests()) for name in hung} == {(LIST, "GET /")}
     subjects = {f.subject for f in run.findings() if f.id == "GROUP005"}
     assert subjects == {servers[name].url.removeprefix("http://") for name in hung}
     assert "CLUSTER004" not in ids
     assert ("CLUSTER010" in ids) == (hung == NAMES)
+
+
+def test_a_worker_that_answers_nothing_is_silent_and_not_one_whose_herder_hangs(
+    tmp_path: Path,
+) -> None:
+    with cluster(tmp_path, two=(0, 600)) as (world, servers):
+        servers["two"].on("GET /", (0, 600))
+        run, ids = look(world)
+    assert "GROUP005" not in ids
+    (silent,) = (f for f in run.findings() if f.id == "CLUSTER004")
+    assert silent.subject == servers["two"].url.removeprefix("http://")
+    assert "did not answer within 3 s" in silent.message
 
 
 def test_a_contradiction_is_read_once_more(tmp_path: Path) -> None:
