@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from connectctl.ops.connect.connector import (
     verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted
-from connectctl.ops.core.wait import observe_until
+from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.visibility import (
     Complete,
     Gap,
@@ -324,28 +323,26 @@ def listing_of(
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
     others, skipped = _other_lists(calls, urls) if lists is None else (lists, [])
-    if (
-        _is_doubtful(found, facts, others)
-        if lists is None
-        else doubts(found, facts.configured, others)
-    ):
-        anew = read.uncached() if isinstance(read, FactsReader) else read
+    anew = read.uncached() if isinstance(read, FactsReader) else read
 
-        def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
-            first = None if tuple(urls) == tuple(calls.urls) else urls[0]
-            return (
-                from_workers(calls, url=first, timeout=LIST_TIMEOUT),
-                anew(),
-                _other_lists(calls, urls)[0],
-            )
+    def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
+        first = None if tuple(urls) == tuple(calls.urls) else urls[0]
+        return (
+            from_workers(calls, url=first, timeout=LIST_TIMEOUT),
+            anew(),
+            _other_lists(calls, urls)[0],
+        )
 
-        if lists is not None:
-            time.sleep(PAUSE)
+    if lists is not None:
+        given = [(found, facts, others)]
+        found, facts, others = observe_again(
+            lambda: given.pop() if given else again(),
+            lambda reading: not doubts(reading[0], reading[1].configured, reading[2]),
+            (PAUSE,),
+        )
+    elif _is_doubtful(found, facts, others):
         found, facts, others = observe_until(
-            again,
-            lambda reading: not _is_doubtful(*reading),
-            AGREEING if lists is None else 0.0,
-            PAUSE,
+            again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE
         )
     doubtful = doubts(found, facts.configured, others)
     connectors = _with_facts(found, facts, doubtful)
