@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from connectctl.ops.checks.history.timeline import of_connector, timeline
 from connectctl.ops.checks.history.workers import joined_later, with_past
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.group_rounds import GroupRound
-from connectctl.ops.connect.worker import Worker
+from connectctl.ops.connect.worker import NOT_ENABLED, Support, Worker
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.operations.cluster.observe import ClusterView
 from fakes.kafkareads import connect_group
@@ -73,35 +74,44 @@ def test_the_timeline_has_the_workers_with_their_versions() -> None:
 
 
 def looked(past: tuple[GroupRound, ...], *versions: str | None) -> tuple[ClusterView, list[str]]:
-    """The view with its past, of workers of which the first gave its version, and who was asked."""
+    """The view with its past, of workers of which the last gave its version and is enabled, and who
+    was asked. The others are disabled.
+    """
     asked: list[str] = []
     answers = dict(zip(("one", "two", "three"), versions, strict=True))
 
     def get(path: str, *, url: str, timeout: float) -> Any:
         asked.append(url)
         if path != "/":
-            return []
+            return [{"class": "x.Source", "type": "source"}]
         return {"version": answers[url.removeprefix("http://").removesuffix(":8083")]}
+
+    def send(method: str, path: str, body: Any, *, url: str, timeout: float) -> Any:
+        value = {"name": "exactly.once.support", "errors": [NOT_ENABLED]}
+        return {"configs": [{"value": value}]}
 
     workers = [
         Worker(f"{name}:8083", f"http://{name}:8083", listed=frozenset()) for name in answers
     ]
-    workers[-1] = Worker(workers[-1].address, workers[-1].url, version=versions[-1])
+    enabled = {"version": versions[-1], "support": Support.ENABLED}
+    workers[-1] = replace(workers[-1], **enabled)  # type: ignore[arg-type]
     before = cluster_findings.rebalance_delayed(GROUP)
     assert before is None
     delayed = cluster_findings.REBALANCE_DELAYED.found("connect", "waits")
     view = ClusterView("c", GROUP, tuple(workers), (), (), "workers", (delayed,))
-    calls = cast("Any", SimpleNamespace(get=get))
+    calls = cast("Any", SimpleNamespace(get=get, send=send))
     return with_past(view, History(rounds=past), calls), asked
 
 
 def test_a_rolling_upgrade_is_told_as_such_since_its_first_worker_joined() -> None:
     view, asked = looked(ROLL, "4.3.1", "4.3.1", "3.9.1")
     assert set(asked) == {"http://one:8083", "http://two:8083"}
-    delayed, upgrade = view.findings
+    delayed, upgrade, support = view.findings
     assert (delayed.id, delayed.since) == ("CLUSTER003", 400.0)
     assert (upgrade.id, upgrade.severity, upgrade.since) == ("CLUSTER005", Severity.INFO, 200.0)
     assert "rolling upgrade is in progress" in upgrade.message
+    assert support.id == "CLUSTER006"
+    assert "not on one:8083, two:8083" in support.message
 
 
 def test_workers_that_did_not_start_again_are_not_asked_for_their_versions() -> None:
