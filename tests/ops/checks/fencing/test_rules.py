@@ -313,6 +313,7 @@ def test_a_transaction_that_no_task_can_have_begun_is_a_strangers(
     if told:
         assert told[0].severity == ("error" if enabled is False else "warning")
         assert told[0].next_step == "connectctl transactions show g-c-1"
+        assert told[0].since == 1.0
 
 
 def test_ids_that_may_not_be_seen_are_no_silent_pass() -> None:
