@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import findings as output_findings
@@ -26,7 +26,7 @@ MOST_IN_JSON = 10_000
 
 def data(run: CheckRun, found: Sequence[Finding]) -> dict[str, Any]:
     """Return the JSON of a run without its findings."""
-    changes = timeline.timeline(run.context.history, run.context.names)
+    changes = _timeline(run, run.context.names)
     return {
         "clusterId": run.context.view.cluster_id,
         "groupId": run.context.group.id,
@@ -75,7 +75,10 @@ def _tell_all(run: CheckRun, every: Sequence[Patient], *, wide: bool) -> None:
             _tell(finding, patient, run.now, wide=wide)
         of_it = timeline.of_connector(changes, patient.connector, MOST_CHANGES)
         if of_it and last[patient.connector] is patient:
-            lines = [f"{utc(each.at * 1000)}  {_change(each)}" for each in of_it]
+            lines = [
+                f"{utc(each.at * 1000)}  {f'{each.worker} ' if each.worker else ''}{_change(each)}"
+                for each in of_it
+            ]
             terminal.styled("\n".join(["Changed lately (UTC):", *lines]), "dim", 10)
 
 
@@ -91,25 +94,33 @@ def _tell(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None
 
 
 def _changes(run: CheckRun, every: Sequence[Patient]) -> tuple[timeline.Change, ...]:
-    """Return the changes of the connectors of patients, oldest first."""
-    names = dict.fromkeys(patient.connector for patient in every if patient.connector)
-    return timeline.timeline(run.context.history, names)
+    """Return the changes of workers and of the connectors of patients, oldest first."""
+    return _timeline(run, dict.fromkeys(patient.connector for patient in every))
+
+
+def _timeline(run: CheckRun, names: Collection[str]) -> tuple[timeline.Change, ...]:
+    versions = {each.address: each.version for each in run.context.view.workers if each.version}
+    return timeline.timeline(run.context.history, names, versions)
 
 
 def _change(change: timeline.Change) -> str:
     return ("" if change.task is None else f"task {change.task} ") + change.text
 
 
+def _subject(change: timeline.Change) -> str:
+    return change.connector or change.worker
+
+
 def _table_of_changes(changes: Sequence[timeline.Change]) -> None:
     names = dict.fromkeys(change.connector for change in changes)
     rows = [
-        [name, utc(change.at * 1000), _change(change)]
+        [_subject(change), utc(change.at * 1000), _change(change)]
         for name in names
         for change in timeline.of_connector(changes, name, MOST_CHANGES)
     ]
     if rows:
         terminal.say("")
-        terminal.table(["CONNECTOR", "AT", "CHANGED"], rows)
+        terminal.table(["SUBJECT", "AT", "CHANGED"], rows)
 
 
 def _table(run: CheckRun, every: Sequence[Patient], wide: bool) -> None:

@@ -154,14 +154,15 @@ def observe_cluster(
     named: Mapping[str, str | None],
     wanted: Sequence[str],
     *,
-    superseded: bool = False,
+    past: bool = False,
 ) -> CheckContext:
     """Observe the cluster. Raises ``BadInput`` for a connector in ``wanted`` that does not exist.
 
-    ``superseded``: topics are read with superseded records, for callers that need them.
+    ``past``: for ``doctor``, topics are read with superseded records, and each worker gets one
+    request.
     """
-    edges = replace(edges, kafka=read_once(edges.kafka, superseded=superseded))
-    view = observe.observe_cluster(edges.kafka, edges.calls, group, named)
+    edges = replace(edges, kafka=read_once(edges.kafka, superseded=past))
+    view = observe.observe_cluster(edges.kafka, edges.calls, group, named, lists_only=past)
     known = {health.name: health.connector for health in view.connectors}
     _check_names(wanted, list(known))
     context = CheckContext(edges, view)

@@ -29,6 +29,8 @@ from connectctl.ops.checks.failures import rules as failure_rules
 from connectctl.ops.checks.fencing import observe as fencing_observe
 from connectctl.ops.checks.fencing import rules as fencing_rules
 from connectctl.ops.checks.history import observe as history_observe
+from connectctl.ops.checks.history import workers as history_workers
+from connectctl.ops.checks.internal_topics import retained_rules
 from connectctl.ops.checks.internal_topics import rules as internal_topics_rules
 from connectctl.ops.checks.offset_stores import observe as store_observe
 from connectctl.ops.checks.offset_stores import rules as store_rules
@@ -221,6 +223,9 @@ DOCTOR_AREAS: dict[str, Area] = {
             "transactions",
         )
     },
+    "records that internal topics retain": _area(
+        lambda run: retained_rules.observe(run.context, run.now), retained_rules
+    ),
     "the progress of sources": _area(
         lambda run: progress_observe.observe(run.context, run.now), progress_rules
     ),
@@ -262,10 +267,11 @@ def doctor_run(clients: Clients, connectors: Sequence[str], now: float | None = 
     """
     group = clients.group()
     edges = edges_of(clients, group)
-    context = observe_cluster(edges, group, clients.named_topics, connectors, superseded=True)
-    context.history = history_observe.observe(context)
+    context = observe_cluster(edges, group, clients.named_topics, connectors, past=True)
+    at = round(time.time(), 3) if now is None else now
+    context.history = history_observe.observe(context, at)
     context.unseen += context.history.unseen
-    at = time.time() if now is None else now
+    context.view = history_workers.with_past(context.view, context.history, edges.calls)
     return CheckRun(context, Goal.NOW, now=at, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 

@@ -26,7 +26,7 @@ NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)
 REBALANCING = Rule("CLUSTER002", Severity.INFO)
 REBALANCE_DELAYED = Rule("CLUSTER003", Severity.WARNING)
 WORKER_SILENT = Rule("CLUSTER004", Severity.ERROR)
-VERSIONS_DIFFER = Rule("CLUSTER005", Severity.INFO)
+VERSIONS_DIFFER = Rule("CLUSTER005", Severity.WARNING)
 SUPPORT_DIFFERS = Rule("CLUSTER006", Severity.WARNING)
 OTHER_CLUSTER = Rule("CLUSTER007", Severity.ERROR)
 SAME_ADDRESS = Rule("CLUSTER008", Severity.ERROR)
@@ -85,9 +85,9 @@ def rebalance_delayed(group: ConnectGroup) -> Finding | None:
 
 def worker_silent(worker: Worker) -> Finding | None:
     """Return CLUSTER004 if a member's REST server does not answer: requests that are forwarded to
-    it fail.
+    it fail. One that is ``hung`` is reported by GROUP005.
     """
-    if worker.problem is None or worker.without_rest:
+    if worker.problem is None or worker.without_rest or worker.hung:
         return None
     role = "The leader" if worker.leader else "This worker"
     message = (
@@ -105,17 +105,18 @@ def worker_silent(worker: Worker) -> Finding | None:
     )
 
 
-def versions_differ(workers: Sequence[Worker]) -> Finding | None:
+def versions_differ(workers: Sequence[Worker], since: float | None = None) -> Finding | None:
     """Return CLUSTER005 if workers run different versions, which is normal during a rolling upgrade
-    only: it is said, and no alarm.
+    only. ``since`` is when the first one of an upgrade joined, in seconds since the epoch.
     """
     versions = Counter(w.version for w in workers if w.version)
     if len(versions) < 2:
         return None
     text = ", ".join(f"{version} on {count}" for version, count in sorted(versions.items()))
-    return VERSIONS_DIFFER.found(
-        "workers", f"They run different versions: {text}, as in a rolling upgrade."
-    )
+    if since is not None:
+        message = f"A rolling upgrade is in progress: they run different versions, {text}."
+        return VERSIONS_DIFFER.found("workers", message, severity=Severity.INFO, since=since)
+    return VERSIONS_DIFFER.found("workers", f"They run different versions: {text}.")
 
 
 def support_differs(workers: Sequence[Worker]) -> Finding | None:
@@ -291,9 +292,14 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
     if not under:
         return None
     message = (
-        f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated."
+        f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated"
     )
-    return UNDER_REPLICATED.found(facts.name, message, "Check the brokers.")
+    out = ", ".join(map(str, sorted(facts.out_of_sync)))
+    if not out:
+        return UNDER_REPLICATED.found(facts.name, f"{message}.", "Check the brokers.")
+    brokers = f"broker{'s'[: len(facts.out_of_sync) - 1]} {out}"
+    message = f"{message}: the replicas on {brokers} are not in sync."
+    return UNDER_REPLICATED.found(facts.name, message, f"Check {brokers}.")
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:

@@ -125,6 +125,11 @@ class ConfigState:
     mark: GroupMark | None = None
 
 
+def is_configured(state: ConfigState | None, name: str) -> bool:
+    """Return whether the connector exists by the config topic; True if the topic was not read."""
+    return state is None or name in state.connectors
+
+
 def state_of(image: TopicImage) -> ConfigState:
     """Return the state of the topic in ``image``; it is parsed once for every image."""
     state: ConfigState | None = image.made.get(STATE)

@@ -133,4 +133,5 @@ def _by(task: FailedTask) -> str:
 def _finding(task: FailedTask, what: str, severity: Severity) -> Finding:
     subject = f"{task.owner.connector} task {task.owner.task}"
     hint = f"connectctl connectors restart {task.owner.connector} --only-failed"
-    return OLD_EPOCH.found(subject, f"Actual cause: {what}.", hint, severity=severity)
+    message = f"Actual cause: {what}."
+    return OLD_EPOCH.found(subject, message, hint, severity=severity, since=task.failed_at)

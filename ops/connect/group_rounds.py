@@ -6,7 +6,7 @@ coordinator writes one record for each generation; compaction keeps at least the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -25,14 +25,14 @@ class GroupRound:
 
     ``members`` are the config offsets of its workers by name: ``host:port`` of the REST server, or
     the client id and host of a worker without one. ``leader`` is one of these names, empty without
-    members. ``ids`` are the member ids: a worker that starts again has a new one.
+    members. ``ids`` are these names by member id: a worker that starts again has a new one.
     """
 
     generation: int
     at: float
     leader: str
     members: dict[str, int]
-    ids: frozenset[str]
+    ids: Mapping[str, str]
 
 
 def key_of(group_id: str) -> bytes:
@@ -65,7 +65,7 @@ def _decoded(value: bytes, written: float) -> GroupRound:
     _text(reader)
     leader_id = _text(reader)
     changed = reader.number(8) / 1000 if version >= 2 else -1.0
-    leader, members, ids = "", {}, set()
+    leader, members, ids = "", dict[str, int](), dict[str, str]()
     for _ in range(max(0, reader.number(4))):
         member_id = _text(reader)
         if version >= 3:
@@ -77,11 +77,9 @@ def _decoded(value: bytes, written: float) -> GroupRound:
         address = rest_url(url).partition("//")[2].partition("/")[0]
         name = address or f"{client}@{host.lstrip('/')}"
         members[name] = offset
-        ids.add(member_id)
+        ids[member_id] = name
         leader = name if member_id == leader_id else leader
-    return GroupRound(
-        generation, changed if changed > 0 else written, leader, members, frozenset(ids)
-    )
+    return GroupRound(generation, changed if changed > 0 else written, leader, members, ids)
 
 
 def _text(reader: FieldReader) -> str:

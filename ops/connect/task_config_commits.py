@@ -73,7 +73,8 @@ class TaskConfigOrder:
 
     ``commit`` is the offset of the commit of its ``tasks``, ``config`` that of its newest
     configuration, ``first`` that of the configuration before the commit, -1 if compaction has
-    removed it.
+    removed it. ``written`` is the time of that newest configuration, in milliseconds since the
+    epoch, None if unknown.
     """
 
     name: str
@@ -81,6 +82,7 @@ class TaskConfigOrder:
     commit: int
     config: int
     first: int
+    written: int | None = field(default=None, compare=False)
 
     @property
     def lost(self) -> bool:
@@ -105,12 +107,11 @@ def lost_task_configs(records: Iterable[ConsumerRecord], now: float) -> Iterator
     newest = {item[0]: item for item in ordered if _name_of(item[0]) in late} if late else {}
     compacted = _read(sorted(newest.values(), key=lambda item: item[2].offset))
     for name, reading in sorted(readings.items()):
+        of_it = (name, reading.tasks, reading.commit, reading.offset)
         if not reading.accepted:
-            yield TaskConfigOrder(name, reading.tasks, reading.commit, reading.offset, -1)
+            yield TaskConfigOrder(*of_it, -1, reading.written)
         elif name in late and not compacted[name].accepted and not _under_way(reading, now):
-            yield TaskConfigOrder(
-                name, reading.tasks, reading.commit, reading.offset, reading.first
-            )
+            yield TaskConfigOrder(*of_it, reading.first, reading.written)
 
 
 def _name_of(key: str) -> str:
@@ -174,4 +175,5 @@ def task_configs_lost(order: TaskConfigOrder, topic: str) -> Finding:
             "compaction removes, precedes it."
         )
     hint = f"Make it publish its tasks again: connectctl connectors cure {order.name}"
-    return TASK_CONFIGS_LOST.found(order.name, message, hint)
+    since = None if order.written is None else order.written / 1000
+    return TASK_CONFIGS_LOST.found(order.name, message, hint, since=since)

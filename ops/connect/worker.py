@@ -40,7 +40,8 @@ class Worker:
     gave no answer.
 
     ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
-    no REST API.
+    no REST API. ``listed`` are the connectors that it listed, None if it was not asked;
+    ``hung``: it did not list them in time, and answers what its herder does not have to answer.
     """
 
     address: str
@@ -55,6 +56,8 @@ class Worker:
     config_offset: int | None = None
     shut: bool = False
     without_rest: bool = False
+    listed: frozenset[str] | None = None
+    hung: bool = False
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:

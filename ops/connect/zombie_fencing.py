@@ -77,7 +77,8 @@ class FencingRound:
     those not yet fenced.
 
     ``since`` is the age of the task configs that the round is for, in seconds. ``failed`` are the
-    tasks whose traces report that fencing failed.
+    tasks whose traces report that fencing failed. ``began`` is when these task configs were
+    written, in seconds since the epoch, None if that is unknown.
     """
 
     connector: str
@@ -87,6 +88,7 @@ class FencingRound:
     backoff: Backoff
     workers: int = 1
     failed: Sequence[int] = ()
+    began: float | None = None
 
     @property
     def total(self) -> float:
@@ -117,14 +119,14 @@ def diagnose(round_: FencingRound) -> Finding | None:
     """Return FENCE008 if a round of fencing keeps the tasks from starting; None for a short
     round.
     """
-    cure = f"connectctl connectors cure {round_.connector}"
+    cure, began = f"connectctl connectors cure {round_.connector}", round_.began
     if round_.failed:
         failed = counted(len(round_.failed), "task")
         message = (
             f"The leader could not finish a round of fencing for {counted(sum(round_.ids), 'id')}; "
             f"{failed} failed by it."
         )
-        return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
+        return BLOCKED_BY_FENCING.found(round_.connector, message, cure, since=began)
     if round_.total <= SLOW:
         return None
     message = (
@@ -136,8 +138,10 @@ def diagnose(round_: FencingRound) -> Finding | None:
             f" It needs about {round_.total:.0f} s and is given {LEADER_LIMIT:.0f}: all "
             "tasks will fail."
         )
-        return BLOCKED_BY_FENCING.found(round_.connector, message, cure)
+        return BLOCKED_BY_FENCING.found(round_.connector, message, cure, since=began)
     message += f" About {round_.remaining:.0f} s are left."
     if round_.total > FORWARD_LIMIT and round_.workers > 1:
         message += f" A task that asked through another worker fails after {FORWARD_LIMIT:.0f} s."
-    return BLOCKED_BY_FENCING.found(round_.connector, message, cure, severity=Severity.WARNING)
+    return BLOCKED_BY_FENCING.found(
+        round_.connector, message, cure, severity=Severity.WARNING, since=began
+    )

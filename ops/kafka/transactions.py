@@ -55,13 +55,16 @@ class Transaction:
     def who(self) -> tuple[int, int]:
         return self.producer_id, self.epoch
 
+    @property
+    def open_since(self) -> float | None:
+        """Return when the open transaction began, in seconds since the epoch; None if none is."""
+        return self.started_ms / 1000 if self.is_open and self.started_ms is not None else None
+
     def seconds_open(self, now: float) -> float | None:
         """Return for how many seconds the transaction has been open, with ``now`` in seconds since
         the epoch; None if none is.
         """
-        if not self.is_open or self.started_ms is None:
-            return None
-        return max(0.0, now - self.started_ms / 1000)
+        return None if self.open_since is None else max(0.0, now - self.open_since)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,4 +116,4 @@ def test_the_coordinators_records_have_the_workers_and_their_leader(cluster: San
     assert newest.members.keys() == {member.name for member in group.members}
     assert group.leader is not None
     assert newest.leader == group.leader.name
-    assert newest.ids == {member.id for member in group.members}
+    assert newest.ids == {member.id: member.name for member in group.members}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.config.numbers import whole_number
@@ -66,7 +66,7 @@ class FencedSource:
 
     ``ids`` is the number of ids, ``by_broker`` the number of ids of each coordinator, None if its
     admin client fences on another Kafka cluster. ``foreign`` are its ids with an open transaction
-    that is not its own, with the partitions that prove this.
+    that is not its own: its ``partitions`` are those that prove this.
     """
 
     name: str
@@ -74,7 +74,7 @@ class FencedSource:
     by_broker: Mapping[int | None, int] | None
     backoff: Backoff
     config: Mapping[str, str] = field(default_factory=dict)
-    foreign: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    foreign: Mapping[str, Transaction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,10 @@ def _coordinators(context: CheckContext, unseen: list[Unseen]) -> Coordinators:
 
 def _foreign(
     context: CheckContext, id_counts: Mapping[str, int], unseen: list[Unseen]
-) -> dict[str, tuple[TopicPartition, ...]]:
-    """Return the ids in an open transaction that none of their connector's tasks can have begun."""
+) -> dict[str, Transaction]:
+    """Return the ids in an open transaction that none of their connector's tasks can have begun,
+    with the partitions that prove it.
+    """
     owner = {
         task_id(context.group.id, name, n): name
         for name, tasks in id_counts.items()
@@ -178,11 +180,11 @@ def _foreign(
     )
     unseen += _unanswered(described)
     configs = {source.name: source.config for source in context.sources}
-    found: dict[str, tuple[TopicPartition, ...]] = {}
+    found: dict[str, Transaction] = {}
     for id, state in described.items():
         if isinstance(state, Transaction) and state.state == "Ongoing" and state.partitions:
             foreign = _foreign_partitions(context, owner[id], configs[owner[id]], state)
-            found |= {id: foreign} if foreign else {}
+            found |= {id: replace(state, partitions=foreign)} if foreign else {}
     return found
 
 
@@ -197,19 +199,16 @@ def _foreign_partitions(
     of_groups = tuple(
         partition for partition in transaction.partitions if partition.topic == COMMITS
     )
-    active = active_topics(context.edges.calls, [name])[0].get(name)
-    if of_groups or not context.enabled or active is None:
+    if of_groups or not context.enabled:
         return of_groups
-    own_topics = (
-        active | configured_topics(config) | {config.get(TOPIC), context.internal.get("offsets")}
-    )
+    topics = {partition.topic for partition in transaction.partitions}
+    own_topics = configured_topics(config) | {config.get(TOPIC), context.internal.get("offsets")}
     # With one topic of the connector the transaction is its own: the task may also write to a new
-    # topic.
-    return (
-        ()
-        if any(partition.topic in own_topics for partition in transaction.partitions) or not active
-        else transaction.partitions
-    )
+    # topic. Workers are asked only about what the status topic does not explain.
+    if topics & (own_topics | (context.recorded or {}).get(name, frozenset())):
+        return ()
+    active = active_topics(context.edges.calls, [name])[0].get(name)
+    return transaction.partitions if active and not topics & active else ()
 
 
 def _unanswered(described: Mapping[str, Transaction | Code]) -> list[Unseen]:

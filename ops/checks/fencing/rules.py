@@ -119,16 +119,17 @@ def foreign(facts: FencingFacts, source: FencedSource, goal: Goal) -> Iterator[C
 
     It is certain only if no worker can have begun the transaction.
     """
-    for id, partitions in sorted(source.foreign.items()):
+    for id, transaction in sorted(source.foreign.items()):
         why, severity = "where no task of this connector writes", Severity.WARNING
         if facts.enabled is False:
             why, severity = (
                 "though no worker has exactly-once enabled",
                 downgrade_severity(Severity.ERROR, goal),
             )
-        where = ", ".join(sorted({partition.topic for partition in partitions}))
+        where = ", ".join(sorted({partition.topic for partition in transaction.partitions}))
         message = f"{id} has a transaction open on {where}, {why}."
-        yield Case(source.name, message, f"connectctl transactions show {id}", severity)
+        hint, since = f"connectctl transactions show {id}", transaction.open_since
+        yield Case(source.name, message, hint, severity, since=since)
 
 
 @rule("FENCE011", Severity.WARNING, when=enabling)

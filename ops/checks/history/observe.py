@@ -15,16 +15,21 @@ from connectctl.ops.checks.history.records import (
     status_records,
     times_by_connector,
 )
+from connectctl.ops.connect.group_rounds import GroupRound, rounds_in
 from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
 from connectctl.ops.kafka.records import KeyTimes, TopicImage
 
+HOUR = 3600.0
 MOST = 32
 """The number of times that are kept for each key of an offsets topic."""
 
 
-def observe(context: CheckContext) -> History:
-    """Return the history of the cluster in ``context``. What cannot be read is in ``unseen``."""
+def observe(context: CheckContext, now: float) -> History:
+    """Return the history of the cluster in ``context`` until ``now``, in seconds since the epoch.
+    What cannot be read is in ``unseen``.
+    """
     unseen: list[Unseen] = []
     times = _key_times(context, unseen)
     config, status = (_image(context, role, unseen) for role in ("config", "status"))
@@ -32,12 +37,23 @@ def observe(context: CheckContext) -> History:
         statuses=status_records([*status.latest, *status.superseded]) if status else {},
         configs=config_records([*config.latest, *config.superseded]) if config else (),
         offset_times=times_by_connector(times),
+        rounds=_rounds(context, now, unseen),
         rhythms=rhythms_by_connector(times),
         config_end=max(config.end_offsets.values(), default=0) if config else None,
         config_read=config is not None and not config.held_back,
         status_read=status is not None and not status.held_back,
         unseen=tuple(unseen),
     )
+
+
+def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[GroupRound, ...]:
+    what = f"the rebalances of {context.group.id} in {COMMITS}"
+    read = partial(context.edges.kafka.group_log, context.group.id, int((now - HOUR) * 1000))
+    records = answer_of(read, unseen, what) or ()
+    rounds = rounds_in(records)
+    if not rounds and any(record.value for record in records):
+        unseen.append(Unseen(what, "its records have an unknown format"))
+    return rounds
 
 
 def _image(context: CheckContext, role: str, unseen: list[Unseen]) -> TopicImage | None:

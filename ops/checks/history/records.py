@@ -10,6 +10,7 @@ from typing import Any
 
 from connectctl.ops.connect import config_topic, status_topic
 from connectctl.ops.connect.connector import Status
+from connectctl.ops.connect.group_rounds import GroupRound
 from connectctl.ops.connect.health import Part
 from connectctl.ops.connect.source_keys import owners_of
 from connectctl.ops.core.unseen import Unseen
@@ -76,6 +77,8 @@ class History:
     statuses: Mapping[Part, tuple[StatusRecord, ...]] = field(default_factory=dict)
     configs: tuple[ConfigRecord, ...] = ()
     offset_times: Mapping[str, Mapping[bytes, tuple[float, ...]]] = field(default_factory=dict)
+    rounds: tuple[GroupRound, ...] = ()
+    """The generations of the group in the last hour by its coordinator, oldest first."""
     rhythms: Mapping[str, tuple[Rhythm, ...]] = field(default_factory=dict)
     """The rhythm of each source partition's offsets by connector, of topics read to their ends."""
     config_end: int | None = None

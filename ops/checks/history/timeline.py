@@ -4,14 +4,16 @@ of time. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any
 
 from connectctl.ops.checks.history.records import ConfigRecord, History
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
+from connectctl.ops.connect.group_rounds import GroupRound
 from connectctl.ops.connect.health import has_failed, is_running
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.times import iso_utc
@@ -28,35 +30,44 @@ class Kind(StrEnum):
     TASKS = "tasks"
     WORKER = "worker"
     FAILED = "failed"
+    JOINED = "joined"
+    LEFT = "left"
+    LEADER = "leader"
 
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """A change at ``at``, in seconds since the epoch. ``task`` is None for the whole connector."""
+    """A change at ``at``, in seconds since the epoch, of a connector or of a worker; the other one
+    is empty. ``task`` is None for the whole connector.
+    """
 
     at: float
     connector: str
     kind: Kind
     text: str
     task: int | None = None
+    worker: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON of the change; ``task`` only if it concerns one."""
         return {
             "at": iso_utc(self.at * 1000),
-            "connector": self.connector,
+            **({"connector": self.connector} if self.connector else {"worker": self.worker}),
             "kind": self.kind.value,
             "change": self.text,
             **({} if self.task is None else {"task": self.task}),
         }
 
 
-def timeline(history: History, connectors: Collection[str]) -> tuple[Change, ...]:
-    """Return the retained changes of ``connectors``, oldest first.
+def timeline(
+    history: History, connectors: Collection[str], versions: Mapping[str, str] | None = None
+) -> tuple[Change, ...]:
+    """Return the retained changes of ``connectors`` and of all workers, oldest first. ``versions``
+    are those of present workers that are known, by address.
 
     Values of properties are not part of it, since they may be secrets.
     """
-    found: list[Change] = []
+    found = [*_of_workers(history.rounds, versions or {})]
     for name in connectors:
         found += _configured(name, history.by_connector.get(name, ()))
     found += _ran(history, frozenset(connectors))
@@ -64,8 +75,26 @@ def timeline(history: History, connectors: Collection[str]) -> tuple[Change, ...
 
 
 def of_connector(changes: Iterable[Change], name: str, most: int) -> tuple[Change, ...]:
-    """Return the newest ``most`` changes of one connector, oldest first."""
+    """Return the newest ``most`` changes of one connector, oldest first; those of workers for an
+    empty name.
+    """
     return tuple(change for change in changes if change.connector == name)[-most:]
+
+
+def _of_workers(rounds: Sequence[GroupRound], versions: Mapping[str, str]) -> Iterator[Change]:
+    """Yield which workers joined and left, and where the leader moved."""
+    for before, after in pairwise(rounds):
+        for id in sorted(after.ids.keys() - before.ids.keys()):
+            worker = after.ids[id]
+            again = "started again" if worker in before.members else "joined"
+            newest = id in rounds[-1].ids and worker in versions
+            text = f"{again}, Kafka Connect {versions[worker]}" if newest else again
+            yield Change(after.at, "", Kind.JOINED, text, worker=worker)
+        for worker in sorted(before.members.keys() - after.members.keys()):
+            yield Change(after.at, "", Kind.LEFT, "left", worker=worker)
+        if after.leader and after.leader != before.leader:
+            text = "leads the group" + (f", {before.leader} before" if before.leader else "")
+            yield Change(after.at, "", Kind.LEADER, text, worker=after.leader)
 
 
 def _configured(name: str, records: Iterable[ConfigRecord]) -> Iterator[Change]:

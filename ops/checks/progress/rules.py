@@ -5,15 +5,24 @@
 from __future__ import annotations
 
 from connectctl.ops.checks.progress.observe import ProgressFacts, SourceProgress
+from connectctl.ops.checks.progress.silence import Certainty
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.core.times import in_words, iso_utc
 
+SEVERITIES = {
+    Certainty.PROVEN: Severity.ERROR,
+    Certainty.LIKELY: Severity.WARNING,
+    Certainty.POSSIBLE: Severity.INFO,
+}
+
 
 @rule("FLOW001", Severity.ERROR, each="connectors")
 def stands_still(facts: ProgressFacts, source: SourceProgress, goal: Goal) -> Case | None:
-    """Return FLOW001 for a source that writes neither offsets nor records, against its rhythm."""
+    """Return FLOW001 for a source that writes neither offsets nor records, against its rhythm; not
+    as an error if it may rest.
+    """
     silence = source.silence
     if silence is None or source.writes_records:
         return None
@@ -22,11 +31,17 @@ def stands_still(facts: ProgressFacts, source: SourceProgress, goal: Goal) -> Ca
         f"{in_words(facts.now - silence.since)} ago, and before that one at least every "
         f"{in_words(silence.rhythm.longest)}."
     )
+    if silence.certainty is not Certainty.PROVEN:
+        message += (
+            " It may rest, as at a weekend: the retained offsets do not include the same time of "
+            "an earlier week."
+        )
     return Case(
         source.name,
         message,
         f"Take a thread dump of {_workers(source)}, then: connectctl connectors restart "
         f"{source.name}",
+        SEVERITIES[silence.certainty],
         since=silence.since,
         evidence=(*_past(source), _records(source)),
     )

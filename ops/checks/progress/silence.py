@@ -1,15 +1,19 @@
 """When a source that wrote offsets regularly is silent for too long. Pure.
 
-A source that has nothing to read and one that hangs look the same at one moment. What tells them
-apart is the connector's own past: one that wrote an offset at least every minute for two days, and
-then none for half an hour, does not do what it did. One whose past has longer gaps, or is not
-retained for long enough, is not judged.
+At one moment a source that has nothing to read and one that hangs look the same. The connector's
+own past shows the difference: one that wrote an offset at least every minute for two days, and then
+none for half an hour, does not do what it did. One whose past has longer gaps, or is not retained
+for long enough, is not judged.
+
+A source of office hours writes without a break from Monday to Friday, and rests at the weekend.
+Only a past that includes the same time of an earlier week shows that it does not rest then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
 from connectctl.ops.kafka.rhythm import Rhythm
 
@@ -25,12 +29,31 @@ as long as the silence.
 """
 
 
+WEEK = 7 * 86_400.0
+_WEEKEND = (0.5 * 86_400.0, 4 * 86_400.0)
+"""When the weekend begins after the epoch, a Thursday, and how long it lasts, in seconds: Friday to
+Sunday in all time zones.
+"""
+
+
+class Certainty(StrEnum):
+    """How the past excludes that a source only rests."""
+
+    PROVEN = "proven"
+    """It wrote offsets at the same time of an earlier week, or is silent for a week."""
+    LIKELY = "likely"
+    """The past is shorter, and the silence has no part of a weekend."""
+    POSSIBLE = "possible"
+    """The past is shorter, and it may be a weekend."""
+
+
 @dataclass(frozen=True)
 class Silence:
-    """A silence that the past does not explain: since when, and the rhythm that proves it."""
+    """A silence that the past does not explain: since when, and the rhythm that shows it."""
 
     since: float
     rhythm: Rhythm
+    certainty: Certainty = Certainty.PROVEN
 
 
 def proves(past: Rhythm, silence: float) -> bool:
@@ -57,4 +80,17 @@ def unusual_silence(
     proofs = [rhythm for rhythm in every if proves(rhythm, silence)]
     if not proofs:
         return None
-    return Silence(since, min(proofs, key=lambda rhythm: rhythm.longest))
+    return Silence(
+        since, min(proofs, key=lambda rhythm: rhythm.longest), _certainty(proofs, since, now)
+    )
+
+
+def _certainty(proofs: Iterable[Rhythm], since: float, now: float) -> Certainty:
+    if now - since >= WEEK or any(
+        past.first <= since - WEEK and past.last >= now - WEEK for past in proofs
+    ):
+        return Certainty.PROVEN
+    begin, length = _WEEKEND
+    elapsed = (since - begin) % WEEK
+    is_weekend = elapsed < length or elapsed + now - since > WEEK
+    return Certainty.POSSIBLE if is_weekend else Certainty.LIKELY

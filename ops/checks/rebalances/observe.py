@@ -6,14 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.history.records import ConfigRecord, History
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
-from connectctl.ops.connect.group_rounds import GroupRound, rounds_in
-from connectctl.ops.core.unseen import Unseen, answer_of
-from connectctl.ops.operations.cluster.observe import ClusterView
+from connectctl.ops.connect.group_rounds import GroupRound
 
 WINDOW = 600.0
 """Seconds of the past in which rebalances are counted."""
@@ -38,19 +35,12 @@ class GroupFacts:
     configs: tuple[ConfigRecord, ...] = ()
     hung: tuple[str, ...] = ()
     """The workers whose REST servers answer, but not when asked for connectors."""
-    unseen: tuple[Unseen, ...] = ()
 
 
 def observe(context: CheckContext, now: float) -> GroupFacts:
     """Observe the generations of the group; ``now`` in seconds since the epoch."""
-    unseen: list[Unseen] = []
     group = context.group
-    what = f"the rebalances of {group.id} in __consumer_offsets"
-    read = partial(context.edges.kafka.group_log, group.id, int((now - WINDOW) * 1000))
-    records = answer_of(read, unseen, what) or ()
-    rounds = rounds_in(records)
-    if not rounds and any(record.value for record in records):
-        unseen.append(Unseen(what, "its records have an unknown format"))
+    rounds = tuple(each for each in context.history.rounds if each.at >= now - WINDOW)
     by_statuses = sorted(set(_generations(context.history, now - WINDOW)))
     changes = caused_by(context.history.configs, now - WINDOW)
     return GroupFacts(
@@ -61,8 +51,7 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
         tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
         changes,
         context.history.configs,
-        _hung(context.view) if group.settled else (),
-        tuple(unseen),
+        tuple(worker.address for worker in context.view.workers if worker.hung),
     )
 
 
@@ -77,14 +66,6 @@ def caused_by(configs: Iterable[ConfigRecord], start: float) -> int:
         for record in recent
         if record.kind in (CONNECTOR, COMMIT)
     )
-
-
-def _hung(view: ClusterView) -> tuple[str, ...]:
-    """Return the workers that gave their version, and then no list of connectors in time."""
-    answering = [worker for worker in view.workers if worker.problem is None and worker.version]
-    if view.connectors_from == "workers":
-        answering = [worker for worker in answering if view.lists and worker.url not in view.lists]
-    return tuple(worker.address for worker in answering)
 
 
 def _generations(history: History, start: float) -> Iterator[tuple[float, int]]:

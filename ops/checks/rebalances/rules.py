@@ -99,7 +99,7 @@ def _returns(facts: GroupFacts) -> Counter[str]:
 
 
 @rule("GROUP004", Severity.WARNING)
-def config_behind(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
+def config_unread(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
     """Yield GROUP004 for each worker that joined the present generation without having read old
     records of the config topic.
     """

@@ -1,8 +1,8 @@
 """Observes whether running sinks keep up: what waits for them, when they last committed an offset,
 the members of their groups, and their dead letters.
 
-One look proves growth as little as two of a few seconds do, because sinks commit once a minute.
-Therefore the past is read: which records have been waiting for some time, and the commits that
+Two observations within seconds do not prove that lag grows, because sinks commit once a minute.
+Therefore the past is read: which records have waited for some time, and the commits that
 ``__consumer_offsets`` retains.
 """
 
@@ -41,12 +41,12 @@ _MARKERS = 10
 class WaitingPartition:
     """A partition with a record that has waited for more than ``WAITED`` seconds.
 
-    ``committed`` is None without a committed offset; ``lag`` are the offsets from there to the end
-    for read_committed, from the beginning of the partition without one. ``arrived`` are the offsets that were added in
-    the last ``WAITED`` seconds, ``taken`` those that the sink committed in that time, None if it is
-    unknown. ``moved_at`` is when its newest offset was committed, in seconds since the epoch, None
-    if that is unknown. ``moves`` is whether that was in the last ``WAITED`` seconds, None if
-    unknown.
+    ``committed`` is None without a committed offset. ``lag`` is the number of offsets from there to
+    the end for read_committed, or from the beginning of the partition without a committed offset.
+    ``arrived`` is the number of offsets that were added in the last ``WAITED`` seconds,
+    ``committed_lately`` of those that the sink committed in that time, None if it is unknown.
+    ``moved_at`` is when its newest offset was committed, in seconds since the epoch, None if that is unknown. ``moves`` is
+    True if that was in the last ``WAITED`` seconds, None if unknown.
     """
 
     partition: TopicPartition
@@ -54,7 +54,7 @@ class WaitingPartition:
     end: int
     lag: int
     arrived: int
-    taken: int | None = None
+    committed_lately: int | None = None
     moved_at: float | None = None
     moves: bool | None = None
 
@@ -64,10 +64,10 @@ class SinkProgress:
     """A running sink connector. ``running`` is the number of RUNNING tasks, ``running_since`` when
     the last of them began, in seconds since the epoch.
 
-    ``group`` is None if it was not seen. ``behind`` are the partitions that wait, ``read`` is how
-    many partitions it reads, ``missing`` are topics in its configuration that do not exist.
-    ``dead_topic`` is its dead letter queue, to which ``dead`` records were added lately, None if
-    that is unknown.
+    ``group`` is None if it could not be described. ``lagging`` are its partitions with records that
+    wait, ``read`` is the number of partitions that it reads, ``missing`` are topics in its
+    configuration that do not exist. ``dead_topic`` is its dead letter queue, to which ``dead``
+    records were added lately, None if that is unknown.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SinkProgress:
     running: int
     running_since: float | None = None
     group: ReaderGroup | None = None
-    behind: tuple[WaitingPartition, ...] = ()
+    lagging: tuple[WaitingPartition, ...] = ()
     read: int = 0
     missing: tuple[str, ...] = ()
     dead_topic: str | None = None
@@ -102,21 +102,23 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
     """
     unseen: list[Unseen] = []
     sinks = [each for each in context.checked if each.type == "sink" and _runs(each)]
-    here = [sink for sink in sinks if connects_to(sink.config, "consumer", context.edges.bootstrap)]
+    reachable = [
+        sink for sink in sinks if connects_to(sink.config, "consumer", context.edges.bootstrap)
+    ]
     unseen += [
         Unseen(f"the progress of {sink.name}", "it reads from another Kafka cluster")
         for sink in sinks
-        if sink not in here
+        if sink not in reachable
     ]
-    groups = _groups(context, here, unseen) if here else {}
-    topics = {topic for sink in here for topic in _topics(sink, groups)}
-    letters = {name for sink in here if (name := dead_letters(sink.config))}
+    groups = _groups(context, reachable, unseen) if reachable else {}
+    topics = {topic for sink in reachable for topic in _topics(sink, groups)}
+    letters = {name for sink in reachable if (name := dead_letters(sink.config))}
     existing, missing = _existing(context, topics | letters, unseen)
     ends, before = _ends(context, existing, now - WAITED, unseen)
     lately = _added(context, letters, ends, now - DEAD_LATELY)
     waiting: Waiting = {
         sink.name: tuple(_waiting(_topics(sink, groups), groups.get(_group(sink)), ends, before))
-        for sink in here
+        for sink in reachable
     }
     waiting = _without_markers(context, waiting, ends, unseen)
     commits = _commits(context, any(waiting.values()), unseen)
@@ -135,7 +137,7 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
             sink.config,
             tuple(sorted({s.worker for s in sink.tasks.values() if s and s.worker})),
         )
-        for sink in here
+        for sink in reachable
     ]
     configs = {connector.name: connector.config for connector in context.checked}
     return SinkFacts(tuple(found), now, configs, tuple(unseen))
@@ -228,8 +230,8 @@ def _added(
 def _waiting(
     topics: Iterable[str], group: ReaderGroup | None, ends: Ranges, before: Offsets
 ) -> Iterable[WaitingPartition]:
-    """Yield the partitions with a record before which the group stands, written before the time of
-    ``before``.
+    """Yield the partitions with a record that the group has not committed, written before the time
+    of ``before``.
     """
     if group is None:
         return
@@ -316,14 +318,14 @@ def _moved(
     commits: _Commits | None,
     now: float,
 ) -> WaitingPartition:
-    """Return the partition with what the commits tell."""
+    """Return the partition with its newest commit, and the offsets that the sink committed lately."""
     if commits is None:
         return each
-    own = commits.by_partition.get((group, each.partition), [])
-    if not own:
+    of_partition = commits.by_partition.get((group, each.partition), [])
+    if not of_partition:
         return replace(each, moves=False if commits.since <= now - WAITED else None)
-    earlier = [commit.offset for commit in own if commit.at <= now - WAITED]
+    earlier = [commit.offset for commit in of_partition if commit.at <= now - WAITED]
     # Without a commit before that time, it is not known where the sink was then.
-    taken = own[-1].offset - earlier[-1] if earlier else None
-    at = next(c.at for c in own if c.offset == own[-1].offset)
-    return replace(each, taken=taken, moved_at=at, moves=at > now - WAITED)
+    committed_lately = of_partition[-1].offset - earlier[-1] if earlier else None
+    at = next(c.at for c in of_partition if c.offset == of_partition[-1].offset)
+    return replace(each, committed_lately=committed_lately, moved_at=at, moves=at > now - WAITED)

@@ -29,25 +29,25 @@ NAMED = 3
 @rule("FLOW003", Severity.ERROR, each="sinks")
 def stands_still(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
     """Return FLOW003 for a sink none of whose waiting partitions moves."""
-    if not _ran(facts, sink) or not sink.behind:
+    if not _ran(facts, sink) or not sink.lagging:
         return None
-    if any(each.moves is not False for each in sink.behind):
+    if any(each.moves is not False for each in sink.lagging):
         return None
     message = (
-        f"It is RUNNING and stands still: {_lag(sink.behind)}, and it has not committed an offset "
-        f"of them for {_still_for(facts, sink, sink.behind)}."
+        f"It is RUNNING and stands still: {_lag(sink.lagging)}, and it has not committed an offset "
+        f"of them for {_still_for(facts, sink, sink.lagging)}."
     )
     hint = (
         f"Take a thread dump of {_workers(sink)}, then: connectctl connectors restart {sink.name}"
     )
-    return Case(sink.name, message, hint, since=_since(sink.behind), evidence=_evidence(sink))
+    return Case(sink.name, message, hint, since=_since(sink.lagging), evidence=_evidence(sink))
 
 
 @rule("FLOW004", Severity.ERROR, each="sinks")
 def stuck_partitions(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
     """Return FLOW004 for partitions that do not move while others of the sink do."""
-    stuck = tuple(each for each in sink.behind if each.moves is False)
-    if not _ran(facts, sink) or not stuck or all(e.moves is False for e in sink.behind):
+    stuck = tuple(each for each in sink.lagging if each.moves is False)
+    if not _ran(facts, sink) or not stuck or all(e.moves is False for e in sink.lagging):
         return None
     message = (
         f"{counted(len(stuck), 'partition')} of {sink.read} stand still while others move: "
@@ -58,22 +58,24 @@ def stuck_partitions(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case |
 
 
 @rule("FLOW005", Severity.WARNING, each="sinks")
-def falls_behind(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
-    """Return FLOW005 for a sink whose lag grows; information if it is not known whether it does."""
-    if not _ran(facts, sink) or not sink.behind or any(e.moves is False for e in sink.behind):
+def lag_grows(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
+    """Return FLOW005 for a sink whose lag grows; as information if that is not known."""
+    if not _ran(facts, sink) or not sink.lagging or any(e.moves is False for e in sink.lagging):
         return None
-    lag = _lag(sink.behind)
-    taken = [each.taken for each in sink.behind if each.taken is not None]
-    if len(taken) < len(sink.behind):
-        message = f"{lag}; whether the lag grows is not known from one look."
-        hint = "Look again in some minutes, as sinks commit once a minute"
+    lag = _lag(sink.lagging)
+    committed_lately = [
+        each.committed_lately for each in sink.lagging if each.committed_lately is not None
+    ]
+    if len(committed_lately) < len(sink.lagging):
+        message = f"{lag}; it is not known whether the lag grows."
+        hint = "Run doctor again in some minutes, as sinks commit once a minute"
         return Case(sink.name, message, hint, Severity.INFO)
-    arrived = sum(each.arrived for each in sink.behind)
-    if sum(taken) >= arrived:
+    arrived = sum(each.arrived for each in sink.lagging)
+    if sum(committed_lately) >= arrived:
         return None
     message = (
         f"{lag}, and the lag grows: in the last {in_words(WAITED)} {arrived:,} records arrived, "
-        f"and {sum(taken):,} were committed."
+        f"and {sum(committed_lately):,} were committed."
     )
     hint = f"Give {sink.name} more tasks (tasks.max), or find out what its destination waits for"
     return Case(sink.name, message, hint, evidence=_evidence(sink))
@@ -143,24 +145,24 @@ def _ran(facts: SinkFacts, sink: SinkProgress) -> bool:
     return sink.running_since is not None and facts.now - sink.running_since > WAITED
 
 
-def _lag(behind: tuple[WaitingPartition, ...]) -> str:
-    lag = sum(each.lag for each in behind)
+def _lag(lagging: tuple[WaitingPartition, ...]) -> str:
+    lag = sum(each.lag for each in lagging)
     waiting = f"{lag:,} records wait" if lag != 1 else "1 record waits"
-    places = counted(len(behind), "partition")
-    return f"{waiting} in {places}, the first for over {in_words(WAITED)}"
+    partitions = counted(len(lagging), "partition")
+    return f"{waiting} in {partitions}, the first for over {in_words(WAITED)}"
 
 
-def _since(behind: tuple[WaitingPartition, ...]) -> float | None:
-    return min((each.moved_at for each in behind if each.moved_at is not None), default=None)
+def _since(lagging: tuple[WaitingPartition, ...]) -> float | None:
+    return min((each.moved_at for each in lagging if each.moved_at is not None), default=None)
 
 
-def _still_for(facts: SinkFacts, sink: SinkProgress, behind: tuple[WaitingPartition, ...]) -> str:
-    last = max((each.moved_at for each in behind if each.moved_at is not None), default=None)
+def _still_for(facts: SinkFacts, sink: SinkProgress, lagging: tuple[WaitingPartition, ...]) -> str:
+    last = max((each.moved_at for each in lagging if each.moved_at is not None), default=None)
     return f"over {in_words(WAITED)}" if last is None else in_words(facts.now - last)
 
 
 def _evidence(sink: SinkProgress) -> tuple[str, ...]:
-    worst = sorted(sink.behind, key=lambda each: -each.lag)[:NAMED]
+    worst = sorted(sink.lagging, key=lambda each: -each.lag)[:NAMED]
     return tuple(
         f"{each.partition}: committed "
         f"{'nothing' if each.committed is None else f'{each.committed:,}'}, end {each.end:,}"

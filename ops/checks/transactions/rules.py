@@ -91,7 +91,8 @@ def open_for_long(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
             f"Its transaction has been open for {seconds:.0f} s, and is aborted after "
             f"{_seconds(timeout)}."
         )
-        yield Case(f"{pacing.name} task {task}", message, _remedy(pacing, timeout))
+        subject, since = f"{pacing.name} task {task}", known.open_since
+        yield Case(subject, message, _remedy(pacing, timeout), since=since)
 
 
 @rule("TXN009", Severity.ERROR, when=enabling, each="connectors")
@@ -132,7 +133,8 @@ def expired(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> I
                 f"{_remedy(pacing, timeout)}; then connectctl connectors restart "
                 f"{pacing.name} --only-failed"
             )
-            yield Case(f"{pacing.name} task {task.owner.task}", message, hint)
+            subject = f"{pacing.name} task {task.owner.task}"
+            yield Case(subject, message, hint, since=task.failed_at)
 
 
 @Several

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 
 from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
 from connectctl.ops.connect import config_topic
@@ -16,7 +17,7 @@ from connectctl.ops.connect.internal_topics import Role, address
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.unseen import Unseen
+from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -138,25 +139,18 @@ class _KafkaObserver:
         """Return the leader's transactional id, or the gap if it is unknown."""
         found = observe_leader_id(self._transactions, self._view.group.id)
         if isinstance(found, Gap):
-            self._add_unseen(found.subject, found.detail or found.why, found.next_step)
+            self.unseen.append(Unseen(found.subject, found.detail or found.why, found.next_step))
         return found
 
     def config(self, leader: Transaction | None) -> ConfigTopic | None:
         """Return the config topic and its writers; None if the topic is unknown or cannot be
         read.
         """
-        topic = self._topic(Role.CONFIG)
-        if topic is None:
-            return None
-        try:
-            image = self._kafka.image([topic], patience=PATIENCE, superseded=True).get(topic)
-        except ConnectctlError as e:
-            self._add_unseen(f"the config topic {topic}", e.why or e.what, e.next_step)
-            return None
+        image = self._image(Role.CONFIG, superseded=True)
         if image is None:
             return None
         connectors = frozenset(config_topic.state_of(image).connectors)
-        return self._with_writers(ConfigTopic(topic, connectors, newest_write(image)), leader)
+        return self._with_writers(ConfigTopic(image.topic, connectors, newest_write(image)), leader)
 
     def _with_writers(self, topic: ConfigTopic, leader: Transaction | None) -> ConfigTopic:
         partition = TopicPartition(topic.name, 0)
@@ -167,7 +161,7 @@ class _KafkaObserver:
             )
             if isinstance(producers, Code):
                 problem = verdict(PRODUCERS, producers, topic.name)
-                self._add_unseen(what, problem.meaning, problem.advice)
+                self.unseen.append(Unseen(what, problem.meaning, problem.advice))
                 return topic
             of_leader = [
                 p for p in producers if leader is not None and p.producer_id == leader.producer_id
@@ -178,26 +172,23 @@ class _KafkaObserver:
                 self._transactions.listed(producer_ids=producer_ids) if foreign else Complete(())
             )
         except ConnectctlError as e:
-            self._add_unseen(what, e.why or e.what, e.next_step)
+            self.unseen.append(unseen_by(what, e))
             return topic
         if len(listed.seen) < len(foreign):
-            for gap in listed.gaps:
-                self._add_unseen(what, gap.why, gap.next_step)
+            self.unseen += [Unseen(what, gap.why, gap.next_step) for gap in listed.gaps]
         last_write = max((p.last_timestamp / 1000 for p in of_leader), default=None)
         owners = {listing.producer_id: listing.id for listing in listed.seen}
         return replace(topic, leader_wrote=last_write, foreign=foreign, owners=owners)
 
     def other_groups(self) -> tuple[ConnectGroup, ...]:
         """Return the other groups of Connect workers that have members."""
-        found = []
-        try:
-            listed = self._transactions.connect_groups()
-            for gap in listed.gaps:
-                self._add_unseen(gap.subject, gap.why, gap.next_step)
-            for name in sorted(listed.seen - {self._view.group.id}):
-                found.append(self._kafka.group(name))
-        except ConnectctlError as e:
-            self._add_unseen("the other groups of Connect workers", e.why or e.what, e.next_step)
+
+        def listed() -> list[ConnectGroup]:
+            groups = self._transactions.connect_groups()
+            self.unseen += [Unseen(gap.subject, gap.why, gap.next_step) for gap in groups.gaps]
+            return [self._kafka.group(name) for name in sorted(groups.seen - {self._view.group.id})]
+
+        found = answer_of(listed, self.unseen, "the other groups of Connect workers") or []
         return tuple(group for group in found if group.members)
 
     def groups_sharing_topics(
@@ -216,36 +207,25 @@ class _KafkaObserver:
         ]
         found: set[str] = set()
         for group in candidates:
-            try:
-                choice = search_topics(self._kafka, group, {}, ["config"])["config"]
-            except ConnectctlError as e:
-                self._add_unseen(
-                    f"the config topic of the group {group.id}", e.why or e.what, e.next_step
-                )
-                continue
-            found |= {group.id} if choice.topic == config.name else set()
+            search = partial(search_topics, self._kafka, group, {}, ["config"])
+            choices = answer_of(search, self.unseen, f"the config topic of the group {group.id}")
+            if choices and choices["config"].topic == config.name:
+                found.add(group.id)
         return frozenset(found)
 
     def statuses(self) -> dict[tuple[str, int], str]:
         """Return the worker that wrote the status of each part, by our status topic."""
-        topic = self._topic(Role.STATUS)
-        if topic is None:
-            return {}
-        try:
-            image = self._kafka.image([topic], patience=PATIENCE).get(topic)
-        except ConnectctlError as e:
-            self._add_unseen(f"the status topic {topic}", e.why or e.what, e.next_step)
-            return {}
-        known = statuses_from_topic(image.latest, topic) if image else {}
+        image = self._image(Role.STATUS)
+        known = statuses_from_topic(image.latest, image.topic) if image else {}
         return {part: status.worker for part, status in known.items() if status.worker}
 
-    def _topic(self, role: Role) -> str | None:
-        return next(
-            (t.name for t in self._view.topics if t.role is role and t.facts is not None), None
-        )
-
-    def _add_unseen(self, what: str, why: str, next_step: str | None) -> None:
-        self.unseen.append(Unseen(what, why, next_step))
+    def _image(self, role: Role, *, superseded: bool = False) -> TopicImage | None:
+        known = (t.name for t in self._view.topics if t.role is role and t.facts is not None)
+        topic = next(known, None)
+        if topic is None:
+            return None
+        read = partial(self._kafka.image, [topic], patience=PATIENCE, superseded=superseded)
+        return (answer_of(read, self.unseen, f"the {role} topic {topic}") or {}).get(topic)
 
 
 def addresses(group: ConnectGroup) -> frozenset[str]:

@@ -66,7 +66,7 @@ def _protocol(facts: WorkersSeen, name: str) -> Case:
 
 
 @rule("WORKER004", Severity.ERROR)
-def leader_behind(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
+def leader_disabled(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER004 for an enabled worker with a disabled leader."""
     leading_worker = facts.leading_worker
     enabled = [worker.address for worker in facts.workers if worker.support is Support.ENABLED]
@@ -141,7 +141,8 @@ def leader_open(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     seconds = facts.leader.seconds_open(facts.now) if facts.leader else None
     if facts.leader and seconds is not None and seconds >= LONG:
         message = f"Its transaction is open for {seconds:.0f} s ({facts.leader.state})."
-        yield Case(facts.leader.id, message, f"connectctl transactions show {facts.leader.id}")
+        hint = f"connectctl transactions show {facts.leader.id}"
+        yield Case(facts.leader.id, message, hint, since=facts.leader.open_since)
 
 
 @rule("WORKER009", Severity.ERROR)
@@ -165,7 +166,7 @@ def id_elsewhere(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
             "Give the other application an id of its own; connectctl transactions show "
             f"{facts.leader.id}"
         )
-        yield Case(facts.leader.id, message, hint)
+        yield Case(facts.leader.id, message, hint, since=facts.leader.open_since)
 
 
 @rule("WORKER010", Severity.WARNING)
@@ -173,7 +174,9 @@ def other_writers(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
     """Yield WORKER010 for producers on the config topic that are not the leader's."""
     if facts.config is None or isinstance(facts.leader_id, Gap):
         return
-    releases = [release_of(worker.version) for worker in facts.workers]
+    # ``doctor`` asks one worker for its version, and the others for their lists alone.
+    asked = [worker for worker in facts.workers if worker.version or worker.listed is None]
+    releases = [release_of(worker.version) for worker in asked]
     plain = all(release is not None and release >= PLAIN for release in releases)
     for producer in facts.config.foreign:
         id = facts.config.owners.get(producer.producer_id)
@@ -206,7 +209,8 @@ def outside_transactions(facts: WorkersSeen, goal: Goal) -> Iterator[Case]:
         message = (
             f"The record {config.newest.key} at offset {config.newest.offset} is in no transaction."
         )
-        yield Case(config.name, message, "Let only the workers' principal write to it.")
+        hint = "Let only the workers' principal write to it."
+        yield Case(config.name, message, hint, since=config.newest.at)
 
 
 @rule("WORKER012", Severity.ERROR)

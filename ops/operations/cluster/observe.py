@@ -23,7 +23,7 @@ from connectctl.ops.connect.worker import (
     probe_plugin,
     support_proven_by,
 )
-from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted
+from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, TimedOut
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.group_workers import is_unknown
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
+SHORT = 1.0
+"""Seconds that a worker has for a request which its herder does not have to answer, if it did not
+answer another one.
+"""
 MOST_AT_ONCE = 32
 LONGEST_LISTING = PATIENCE * 3
 """Seconds after which no further worker is asked for the connectors."""
@@ -77,19 +81,30 @@ class ClusterView:
 
 
 def observe_cluster(
-    kafka: KafkaReads, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+    kafka: KafkaReads,
+    calls: ConnectCalls,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    *,
+    lists_only: bool = False,
 ) -> ClusterView:
     """Return the observation of the cluster. ``named`` are the internal topics that the user names,
     by role.
+
+    ``lists_only``: each worker gets one request, for the names of its connectors. Then one of them,
+    the leader if it answers, is asked for its version and its exactly-once support.
 
     Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of
     ``kafka``.
     """
     kafka = read_once(kafka)
+    ask = _ask_for_list if lists_only else _observe_worker
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        pending = [pool.submit(_observe_worker, calls, member, group) for member in group.members]
+        pending = [pool.submit(ask, calls, member, group) for member in group.members]
         topics, choices, problems = _topics(kafka, group, named)
         workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
+    if lists_only:
+        workers = _with_one_described(calls, workers)
     if workers and all(worker.shut for worker in workers):
         # raises the error of the access, instead of a finding that no worker answers
         calls.get("/", timeout=PATIENCE)
@@ -98,7 +113,8 @@ def observe_cluster(
         if not is_unknown(group)
         else [t for t in topics if t.role not in choices or choices[t.role].proven]
     )
-    listing = _connectors(kafka, calls, group, workers, group_topics)
+    lists = _lists(workers) if lists_only else None
+    listing = _connectors(kafka, calls, group, workers, group_topics, lists)
     connectors = listing.connectors
     is_new = (
         listing.read_from == "workers"
@@ -134,6 +150,43 @@ def observe_cluster(
 
 
 def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+    worker = _worker(member, group)
+    return worker if worker.problem or not worker.url else describe_worker(calls, worker)
+
+
+def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
+    """Return the worker with the names of its connectors, which its herder has to answer."""
+    worker = _worker(member, group)
+    if worker.problem or not worker.url:
+        return worker
+    try:
+        listed = frozenset(calls.get("/connectors", url=worker.url, timeout=PATIENCE))
+    except ConnectctlError as e:
+        silent = _without_answer(worker, e)
+        if not (isinstance(e, TimedOut) and e.code != "rebalancing" and group.settled):
+            return silent
+        answers = with_version(calls, worker, SHORT).problem is None
+        return replace(silent, hung=answers)
+    return replace(worker, listed=listed)
+
+
+def _lists(workers: Sequence[Worker]) -> OtherLists:
+    """Return the connectors of each worker by URL; nothing if there are not two to compare."""
+    lists = {worker.url: worker.listed for worker in workers if worker.listed is not None}
+    return lists if len(lists) > 1 else {}
+
+
+def _with_one_described(calls: ConnectCalls, workers: Sequence[Worker]) -> tuple[Worker, ...]:
+    """Return the workers, one of those that answered with its version and support."""
+    answering = [worker for worker in workers if worker.listed is not None]
+    chosen = max(answering, key=lambda worker: worker.leader, default=None)
+    return tuple(
+        describe_worker(calls, worker) if worker is chosen else worker for worker in workers
+    )
+
+
+def _worker(member: Member, group: ConnectGroup) -> Worker:
+    """Return the worker as its group describes it, with the reason if it cannot be asked."""
     assignment = member.assignment
     worker = Worker(
         address=member.name,
@@ -158,13 +211,31 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
             problem=f"it advertises {member.url[:LONGEST]!r}, which is not the address of a REST "
             "server",
         )
+    return worker
+
+
+def describe_worker(calls: ConnectCalls, worker: Worker) -> Worker:
+    """Return the worker with its version, its Kafka cluster and its support, or with the reason
+    why it gave no answer.
+    """
+    worker = with_version(calls, worker)
+    return worker if worker.problem else replace(worker, support=_support(calls, worker.url))
+
+
+def with_version(calls: ConnectCalls, worker: Worker, timeout: float = PATIENCE) -> Worker:
+    """Return the worker with its version and its Kafka cluster, or with the reason why it gave no
+    answer within ``timeout`` seconds.
+    """
     try:
-        root = calls.get("/", url=member.url, timeout=PATIENCE)
+        root = calls.get("/", url=worker.url, timeout=timeout)
     except ConnectctlError as e:
-        shut = isinstance(e, (NotAuthorized, NotTrusted))
-        return replace(worker, problem=answer_problem(e, PATIENCE), shut=shut)
-    worker = replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
-    return replace(worker, support=_support(calls, member.url))
+        return _without_answer(worker, e)
+    return replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
+
+
+def _without_answer(worker: Worker, error: ConnectctlError) -> Worker:
+    shut = isinstance(error, (NotAuthorized, NotTrusted))
+    return replace(worker, problem=answer_problem(error, PATIENCE), shut=shut)
 
 
 def ask_all(
@@ -250,8 +321,10 @@ def _connectors(
     group: ConnectGroup,
     workers: Sequence[Worker],
     topics: Sequence[InternalTopic],
+    lists: OtherLists | None,
 ) -> ConnectorListing:
     """Return the connectors from the first worker that answers, else from the topics, else none.
+    ``lists`` are the connectors of each worker by URL, None if they are not known yet.
 
     Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access.
     """
@@ -267,8 +340,10 @@ def _connectors(
             break  # a plugin that hangs holds the herders of all workers
         try:
             found = reading.from_workers(calls, url=url, timeout=PATIENCE * 2)
-            compared = tuple(dict.fromkeys([*answering[number:], *members]))
-            return reading.listing_of(calls, found, group, _reader(kafka, group, config), compared)
+            read = _reader(kafka, group, config)
+            others = answering[number:] if lists is None else [url]
+            compared = tuple(dict.fromkeys([*others, *members]))
+            return reading.listing_of(calls, found, group, read, compared, lists=lists)
         except ConnectctlError as e:
             error = e
     if error is not None and not reading.is_no_answer(error):

@@ -139,12 +139,14 @@ def round_of(calls: TransactionCalls, case: Case, now: float) -> FencingRound | 
     unfenced = Counter(
         transaction.coordinator for transaction in described if transaction.state != "Empty"
     )
+    began = case.written.get(COMMIT + configured.name)
     return FencingRound(
         connector=configured.name,
         ids=tuple(by_coordinator.values()) or (number,),
         left=tuple(unfenced[coordinator] for coordinator in by_coordinator),
-        since=max(0.0, now - case.written.get(COMMIT + configured.name, now)),
+        since=0.0 if began is None else max(0.0, now - began),
         backoff=Backoff.of(configured.config, case.versions),
         workers=case.workers,
         failed=tuple(failed),
+        began=began,
     )

@@ -24,7 +24,7 @@ from connectctl.ops.connect.connector import (
     verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted
-from connectctl.ops.core.wait import observe_until
+from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.visibility import (
     Complete,
     Gap,
@@ -198,7 +198,7 @@ def from_workers(
             code="unsupported",
         )
     for data in found.values():
-        remember_passwords(calls, data)
+        remember_passwords(calls, data, url)
     return [from_rest(name, data) for name, data in found.items()]
 
 
@@ -311,26 +311,36 @@ def listing_of(
     read: Callable[[], Facts] | None,
     urls: Sequence[str],
     gaps: Sequence[Gap] = (),
+    lists: OtherLists | None = None,
 ) -> ConnectorListing:
     """Return the connectors that a worker lists, compared with the facts and the lists of the
     workers at ``urls``.
 
     Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
+    ``lists`` are those of the workers if they have given them already: then they are asked only
+    once more, and only if a contradiction is found.
     """
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
-    others, skipped = _other_lists(calls, urls)
-    if _is_doubtful(found, facts, others):
-        anew = read.uncached() if isinstance(read, FactsReader) else read
+    others, skipped = _other_lists(calls, urls) if lists is None else (lists, [])
+    anew = read.uncached() if isinstance(read, FactsReader) else read
 
-        def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
-            first = None if tuple(urls) == tuple(calls.urls) else urls[0]
-            return (
-                from_workers(calls, url=first, timeout=LIST_TIMEOUT),
-                anew(),
-                _other_lists(calls, urls)[0],
-            )
+    def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
+        first = None if tuple(urls) == tuple(calls.urls) else urls[0]
+        return (
+            from_workers(calls, url=first, timeout=LIST_TIMEOUT),
+            anew(),
+            _other_lists(calls, urls)[0],
+        )
 
+    if lists is not None:
+        given = [(found, facts, others)]
+        found, facts, others = observe_again(
+            lambda: given.pop() if given else again(),
+            lambda reading: not doubts(reading[0], reading[1].configured, reading[2]),
+            (PAUSE,),
+        )
+    elif _is_doubtful(found, facts, others):
         found, facts, others = observe_until(
             again, lambda reading: not _is_doubtful(*reading), AGREEING, PAUSE
         )

@@ -12,25 +12,34 @@ from connectctl.ops.core.errors import ConnectctlError
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import ConnectCalls
 
+_WITHOUT_PASSWORDS = tuple(
+    f"org.apache.kafka.connect.{package}."
+    for package in ("json", "storage", "converters", "transforms")
+)
+"""Packages of Kafka's own converters, transformations and predicates: none defines a password."""
 PATIENCE = 2.0
 """Seconds within which a worker must list the properties of a plugin."""
 
 
-def remember_passwords(calls: ConnectCalls, data: Mapping[str, Any]) -> None:
+def remember_passwords(
+    calls: ConnectCalls, data: Mapping[str, Any], url: str | None = None
+) -> None:
     """Register the passwords of a connector for masking, before a trace is shown that may contain
-    one.
+    one. The worker at ``url`` is asked for them.
     """
     status, info = data.get("status") or {}, data.get("info") or {}
     if any(
         part.get("trace") for part in (status.get("connector") or {}, *(status.get("tasks") or ()))
     ):
         config = info.get("config") or {}
-        remember(config, defined_passwords(calls, config))
+        remember(config, defined_passwords(calls, config, url))
 
 
-def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozenset[str]:
+def defined_passwords(
+    calls: ConnectCalls, config: Mapping[str, str], url: str | None = None
+) -> frozenset[str]:
     """Return the properties of ``config`` that its plugins define with the type PASSWORD, according
-    to a worker (KIP-769).
+    to the worker at ``url`` or the first that answers (KIP-769).
 
     The plugins are the connector's class, its converters, transforms and predicates, with their
     prefixes.
@@ -40,7 +49,7 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
         if plugin not in _PASSWORDS_OF:
             try:
                 reported = calls.get(
-                    path_of("connector-plugins", plugin, "config"), timeout=PATIENCE
+                    path_of("connector-plugins", plugin, "config"), url=url, timeout=PATIENCE
                 )
             except ConnectctlError:
                 # Workers before 3.2 do not list them; the masking uses names and values only.
@@ -73,5 +82,6 @@ def _plugins(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         for alias in (config.get(kind) or "").split(","):
             properties.append((f"{kind}.{alias.strip()}.", f"{kind}.{alias.strip()}.type"))
     for prefix, name in properties:
-        if plugin := (config.get(name) or "").strip():
+        plugin = (config.get(name) or "").strip()
+        if plugin and not plugin.startswith(_WITHOUT_PASSWORDS):
             yield prefix, plugin

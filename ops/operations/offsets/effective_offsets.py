@@ -9,6 +9,7 @@ from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.config_topic import is_configured
 from connectctl.ops.connect.source_keys import SourceKey, connectors_of, parse_keys
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
@@ -66,7 +67,7 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
             tuple(
                 Sides(partitions, partitions_in(topic), store is not None, is_read).offsets(pairs)
             ),
-            configured=snapshot.configs is None or name in configured,
+            configured=is_configured(snapshot.configs, name),
             bootstrap=store.bootstrap if store else None,
         )
         # Without the records of one topic, anomalies cannot be determined.

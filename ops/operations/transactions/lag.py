@@ -191,7 +191,8 @@ def finding(lag: Lag, now: float) -> Finding | None:
             f"connectctl transactions abort --topic {lag.partition.topic} --partition "
             f"{lag.partition.partition}"
         )
-        return rules.BLOCKING_TRANSACTION.found(str(lag.partition), words, hint)
+        since = suspect.producer.last_timestamp / 1000
+        return rules.BLOCKING_TRANSACTION.found(str(lag.partition), words, hint, since=since)
     return _open_for_long(lag, suspect, now)
 
 
@@ -200,6 +201,7 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
     if suspect.transaction is None or seconds is None or seconds < LONG:
         return None
     id = suspect.transaction.transaction.id
+    since = suspect.transaction.transaction.open_since
     message = (
         f"{id} has a transaction open for {seconds:.0f} s; read_committed consumers cannot "
         "read beyond it."
@@ -208,7 +210,7 @@ def _open_for_long(lag: Lag, suspect: Suspect, now: float) -> Finding | None:
         f"connectctl transactions show {id}. If its producer is gone: connectctl transactions "
         f"abort {id}."
     )
-    return rules.OPEN_FOR_LONG.found(str(lag.partition), message, hint)
+    return rules.OPEN_FOR_LONG.found(str(lag.partition), message, hint, since=since)
 
 
 def _unread(partition: TopicPartition, code: Code) -> Finding:

@@ -58,6 +58,11 @@ def test_a_copy_behind_the_commit_takes_the_tasks_with_the_next_compaction() -> 
     assert found([*HEALTHY, *COPY]) == [TaskConfigOrder("x", 2, 3, 9, 0)]
 
 
+def test_the_loss_is_told_since_the_copy_was_written() -> None:
+    (order,) = found([*HEALTHY, *topic((9, "connector-x", CONFIG), age=90.0)])
+    assert task_configs_lost(order, "cfg").since == NOW - 90.0
+
+
 def test_once_the_earlier_copy_is_compacted_the_tasks_are_lost_at_the_next_start() -> None:
     (order,) = found([*HEALTHY[1:], *COPY])
     assert order == TaskConfigOrder("x", 2, 3, 9, -1)

@@ -162,10 +162,11 @@ def test_nothing_is_fenced_without_exactly_once(
 
 
 def test_a_round_that_is_due_is_told_instead_of_one_that_will_be() -> None:
-    due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2)
+    due = FencingRound("c", (110,), (100,), 5.0, Backoff(), 2, began=70.0)
     assert [
-        finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.NOW)
-    ] == ["FENCE008"]
+        (finding.id, finding.since)
+        for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.NOW)
+    ] == [("FENCE008", 70.0)]
     assert [
         finding.id for finding in check(rules, facts(fenced(110), rounds=(due,)), Goal.ENABLED)
     ] == ["FENCE010"]
@@ -312,6 +313,7 @@ def test_a_transaction_that_no_task_can_have_begun_is_a_strangers(
     if told:
         assert told[0].severity == ("error" if enabled is False else "warning")
         assert told[0].next_step == "connectctl transactions show g-c-1"
+        assert told[0].since == 1.0
 
 
 def test_ids_that_may_not_be_seen_are_no_silent_pass() -> None:

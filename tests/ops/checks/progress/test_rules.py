@@ -11,7 +11,7 @@ from connectctl.ops.checks.progress import rules
 from connectctl.ops.checks.progress.observe import observe
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.goal import Goal
-from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.rhythm import Rhythm
@@ -20,7 +20,7 @@ from fakes.kafkareads import FakeKafka
 
 NOW = time.time()
 DAY, HOUR = 86_400.0, 3600.0
-REGULAR = Rhythm(NOW - 3 * DAY, NOW - HOUR, 61.0, 4000)
+REGULAR = Rhythm(NOW - 8 * DAY, NOW - HOUR, 61.0, 4000)
 
 
 def found(
@@ -56,6 +56,14 @@ def test_a_source_that_was_regular_and_is_silent_stands_still_since_its_last_off
     assert "RUNNING and stands still" in findings["FLOW001"].message
     assert "1 h ago" in findings["FLOW001"].message
     assert not unseen
+
+
+def test_a_source_that_may_rest_is_no_error_and_its_line_says_so() -> None:
+    findings, _ = found(rhythm=Rhythm(NOW - 3 * DAY, NOW - HOUR, 61.0, 4000))
+    assert findings["FLOW001"].severity in (Severity.WARNING, Severity.INFO)
+    assert "stands still" in findings["FLOW001"].message
+    assert "It may rest, as at a weekend" in findings["FLOW001"].message
+    assert found()[0]["FLOW001"].severity is Severity.ERROR
 
 
 def test_new_records_without_offsets_are_another_finding() -> None:

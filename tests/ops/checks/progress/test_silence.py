@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from connectctl.ops.checks.progress.silence import LEAST_SILENCE, unusual_silence
+from connectctl.ops.checks.progress.silence import LEAST_SILENCE, Certainty, unusual_silence
 from connectctl.ops.kafka.rhythm import Rhythm, rhythm_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,3 +104,55 @@ def test_an_unusual_silence_lasts_and_its_beginning_does_not_move(
 @given(st.permutations(every(7.0, 200.0)))
 def test_a_rhythm_does_not_depend_on_the_order_of_its_times(times: list[float]) -> None:
     assert rhythm_of(times) == Rhythm(START, START + 196.0, 7.0, 29)
+
+
+MONDAY = 1_700_438_400.0  # 2023-11-20T00:00:00Z
+
+
+def certainty(times: list[float], now: float) -> Certainty | None:
+    found = unusual_silence([past([at for at in times if at <= now])], now)
+    return found.certainty if found else None
+
+
+OFFICE = [
+    at for week in range(4) for at in every(MINUTE, 4 * DAY + 18 * HOUR, MONDAY + week * 7 * DAY)
+]
+"""A source that works from Monday to Friday evening without a break, and rests at weekends."""
+
+
+def test_a_source_that_rests_at_weekends_is_no_alarm_at_any_hour_of_four_weeks() -> None:
+    told = {certainty(OFFICE, MONDAY + hour * HOUR) for hour in range(1, 4 * 7 * 24)}
+    assert told == {None, Certainty.POSSIBLE}
+    second_weekend = MONDAY + 12 * DAY
+    assert certainty(OFFICE, second_weekend) is None, "its past has a weekend by then"
+
+
+@pytest.mark.parametrize(
+    ("begin", "stop", "told"),
+    [
+        (-8 * DAY, 2 * DAY, Certainty.PROVEN),
+        (-8 * DAY, 5 * DAY, Certainty.PROVEN),  # it worked on the Saturday before
+        (-4 * DAY, 2 * DAY, Certainty.LIKELY),  # a Wednesday
+        (0.0, 5 * DAY, Certainty.POSSIBLE),  # a Saturday
+        (0.0, 3 * DAY + 11 * HOUR, Certainty.LIKELY),
+    ],
+)
+def test_how_certain_a_silence_is_depends_on_the_same_time_of_an_earlier_week(
+    begin: float, stop: float, told: Certainty
+) -> None:
+    times = every(MINUTE, stop - begin, MONDAY + begin)
+    assert certainty(times, MONDAY + stop + 0.5 * HOUR) is told
+
+
+def test_no_source_rests_for_a_week() -> None:
+    times = every(MINUTE, 5 * DAY, MONDAY)
+    assert certainty(times, MONDAY + 11 * DAY) is Certainty.POSSIBLE
+    assert certainty(times, MONDAY + 12 * DAY) is Certainty.PROVEN
+
+
+@given(st.floats(0, 14 * DAY), st.floats(2 * DAY, 6.9 * DAY), st.floats(LEAST_SILENCE + 1, 2 * DAY))
+def test_a_past_of_less_than_a_week_never_proves_that_a_source_hangs(
+    start: float, during: float, silence: float
+) -> None:
+    times = every(5 * MINUTE, during, MONDAY + start)
+    assert certainty(times, times[-1] + silence) is not Certainty.PROVEN

@@ -30,7 +30,7 @@ def rounds(members: Iterable[Iterable[str]], pause: float = 10.0) -> tuple[Group
             NOW - pause * (len(given) - n),
             each[0] if each else "",
             dict.fromkeys(each, 7),
-            frozenset(each),
+            {f"{worker}-id": worker for worker in each},
         )
         for n, each in enumerate(given, 1)
     )

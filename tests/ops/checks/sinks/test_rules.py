@@ -110,12 +110,12 @@ def test_one_partition_that_does_not_move_while_another_does_is_stuck() -> None:
 
 
 def test_a_lag_that_grows_is_a_warning_and_one_that_shrinks_is_none() -> None:
-    behind = log(0, *[HOUR] * 10, *[MINUTE] * 5)
+    lagging = log(0, *[HOUR] * 10, *[MINUTE] * 5)
     slow = [commit(1, 20 * MINUTE, 0, 0), commit(3, MINUTE, 0, 1)]
-    grows = found(behind, {T0: 3}, slow)["FLOW005"]
+    grows = found(lagging, {T0: 3}, slow)["FLOW005"]
     assert grows.severity is Severity.WARNING
     assert "5 records arrived, and 2 were committed" in grows.message
-    assert found(behind, {T0: 9}, [slow[0], commit(9, MINUTE, 0, 1)]) == {}
+    assert found(lagging, {T0: 9}, [slow[0], commit(9, MINUTE, 0, 1)]) == {}
 
 
 def test_without_the_commits_it_is_said_that_growth_is_unknown() -> None:

@@ -193,19 +193,22 @@ def test_a_transaction_that_is_open_for_long_is_told_with_remedies(
     assert finding is not None
     assert (finding.id, finding.severity, finding.subject) == ("TXN006", "warning", "c task 0")
     assert f"has been open for {seconds:.0f} s" in finding.message
+    assert finding.since == pytest.approx(NOW - seconds, abs=0.01)
     assert (finding.next_step or "").startswith(hint)
 
 
 def test_a_task_whose_transaction_really_expired_is_told_from_one_that_was_fenced() -> None:
     failed = Status("FAILED", "w", EXPIRED)
-    finding = one(look({}, open_for(0, state="CompleteAbort"), status=failed))
+    written = {"status-task-c-0": NOW - 90}
+    finding = one(look({}, open_for(0, state="CompleteAbort"), status=failed, written=written))
     assert finding is not None
     assert (finding.id, finding.severity, finding.subject) == ("TXN007", "error", "c task 0")
     assert "connectctl connectors restart c --only-failed" in (finding.next_step or "")
-    fenced = one(look({}, open_for(0, state="Empty"), status=failed))
+    fenced = one(look({}, open_for(0, state="Empty"), status=failed, written=written))
     assert fenced is not None
     assert fenced.id == "FENCE007"
     assert "its producer was fenced" in fenced.message
+    assert finding.since == fenced.since == NOW - 90
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_lag_names_the_suspect_with_its_task_and_how_long_it_holds_the_topic() -
     assert lag.suspect is not None
     assert lag.suspect.transaction is not None
     assert lag.suspect.transaction.owner == TaskRef("g", "orders", 0)
-    assert [finding.id for finding in found.findings] == ["TXN004"]
+    assert [(finding.id, finding.since) for finding in found.findings] == [("TXN004", 1.0)]
     assert measure(calls(KNOWN), DIRECTORY, ROLES, now=2.0).findings == (), "a moment is normal"
 
 

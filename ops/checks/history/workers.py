@@ -1,0 +1,76 @@
+"""The workers in the rounds of the group: which of them joined lately, and since when findings about
+the group last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+from connectctl.ops.checks.history.records import History
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.connect import cluster_findings
+from connectctl.ops.connect.connect_protocol import ConnectGroup
+from connectctl.ops.connect.group_rounds import GroupRound
+from connectctl.ops.connect.worker import Worker
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, ClusterView, describe_worker
+
+BEGINNING = 60.0
+"""Seconds in which the workers of a group that begins join it."""
+_SINCE_A_ROUND = frozenset(
+    (
+        cluster_findings.NO_MEMBERS.id,
+        cluster_findings.REBALANCE_DELAYED.id,
+        cluster_findings.UNREPORTED.id,
+    )
+)
+"""Findings about the group that began with its newest generation."""
+
+
+def with_past(view: ClusterView, history: History, calls: ConnectCalls) -> ClusterView:
+    """Return the view with since when its findings last, by the rounds of the group, and with the
+    versions and the support of the workers that joined lately, because a rolling change may be in
+    progress.
+    """
+    new = joined_later(history.rounds, view.group)
+    asked = [worker for worker in view.workers if _is_asked(worker, new)]
+    with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
+        known = dict(zip(asked, pool.map(partial(describe_worker, calls), asked), strict=True))
+    workers = tuple(known.get(worker, worker) for worker in view.workers)
+    differences = (
+        cluster_findings.versions_differ(workers, since=min(new.values(), default=None)),
+        cluster_findings.support_differs(workers),
+    )
+    found = (*_dated(view.findings, history.rounds), *filter(None, differences if asked else ()))
+    return replace(view, workers=workers, findings=found)
+
+
+def _is_asked(worker: Worker, new: Mapping[str, float]) -> bool:
+    return worker.address in new and worker.listed is not None and worker.version is None
+
+
+def joined_later(rounds: Sequence[GroupRound], group: ConnectGroup) -> dict[str, float]:
+    """Return the workers that started again, replace others, or came in addition, by address, with
+    the time in seconds since the epoch: not those with which the group began.
+    """
+    left = [after.at for before, after in pairwise(rounds) if before.ids.keys() - after.ids.keys()]
+    first: dict[str, float] = {}
+    for each in rounds:
+        for id in each.ids:
+            first.setdefault(id, each.at)
+    later = min([*left, *(each.at + BEGINNING for each in rounds[:1])], default=0.0)
+    return {
+        member.name: first[member.id]
+        for member in group.members
+        if member.id in first and first[member.id] >= later
+    }
+
+
+def _dated(findings: Iterable[Finding], rounds: Sequence[GroupRound]) -> Iterator[Finding]:
+    for each in findings:
+        is_of_round = bool(rounds) and each.since is None and each.id in _SINCE_A_ROUND
+        yield replace(each, since=rounds[-1].at) if is_of_round else each
