@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connectctl.ops.clients.registry.client import Registered, Registry
@@ -125,6 +125,7 @@ class RegistryConverter(Converter):
         write = self.registry.register if self._registers else self.registry.lookup
         schema_id = write(subject, self.kind, text, normalize=self._normalize)
         form = self.parse(Registered(schema_id, self.kind, text, {}))
+        form = replace(form, schema=schema)
         if len(self._written) >= _MOST:
             self._written.clear()
         self._written[id(schema), topic] = schema, form  # which keeps its id from another schema

@@ -64,7 +64,7 @@ def test_what_is_written_is_read_with_its_schema(kind: str, registry: FakeRegist
     assert reads("t", of_value("t", None, "plain"))[1] == "plain"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", (*KINDS, "ProtobufConverter"))
 def test_a_registry_is_asked_once_for_each_schema(kind: str, registry: FakeRegistry) -> None:
     configs = properties(registry, kind)
     of_value, reads = converters(configs).of_value, reading_converters(configs).value.read
@@ -108,7 +108,7 @@ def test_types_of_avro_that_connect_does_not_have(registry: FakeRegistry) -> Non
         ({"a": None}, "a: null"),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", (*KINDS, "ProtobufConverter"))
 def test_a_value_that_does_not_match_is_named(
     kind: str, registry: FakeRegistry, value: Any, why: str
 ) -> None:

@@ -163,8 +163,8 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         (FILE | {"file": "${file:/etc/x:y}"}, "file refers to a config provider"),
         (FILE | {"topic": "offs"}, "Source tasks may not produce to their own offsets topics"),
         (
-            FILE | {"value.converter": "ProtobufConverter"},
-            "Unsupported converter ProtobufConverter",
+            FILE | {"value.converter": "ProtobufConverters"},
+            "Unsupported converter ProtobufConverters",
         ),
         (
             FILE | {"value.converter": "AvroConverter"},
