@@ -9,6 +9,7 @@ from typing import Any
 
 from confluent_kafka.schema_registry.confluent.meta_pb2 import field_meta
 from connectctl.ops.clients.registry.settings import flag
+from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi import schema as of
 from connectctl.ops.task_runtime.spi.schema import (
@@ -124,7 +125,8 @@ def options_of(configs: Mapping[str, str]) -> Options:
     for name, default in _FIXED.items():
         if flag(configs, name, default) is not default:
             raise BadInput(
-                f"Unsupported {name}={configs[name]}", next_step=f"Use {str(default).lower()}."
+                f"Unsupported {full_name(configs, name)}={configs[name]}",
+                next_step=f"Use {str(default).lower()}.",
             )
     return Options(
         flag(configs, "optional.for.nullables", False),

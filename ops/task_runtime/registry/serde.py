@@ -14,6 +14,7 @@ from typing import Any
 
 from connectctl.ops.clients.registry.client import Registered, Registry
 from connectctl.ops.clients.registry.settings import client_settings, flag
+from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.converter import Converter
 from connectctl.ops.task_runtime.spi.schema import DataError, Schema, SchemaAndValue, schema_of
@@ -51,7 +52,8 @@ class RegistryConverter(Converter):
         self._strategy = configs.get(name, _STRATEGIES[0]).rpartition(".")[2]
         if self._strategy not in _STRATEGIES:
             raise BadInput(
-                f"Unsupported {name} {configs[name]}", next_step=f"Use {', '.join(_STRATEGIES)}."
+                f"Unsupported {full_name(configs, name)} {configs[name]}",
+                next_step=f"Use {', '.join(_STRATEGIES)}.",
             )
         self._registry: Registry | None = None
         self._read: dict[int, Format] = {}

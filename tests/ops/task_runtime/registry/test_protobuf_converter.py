@@ -251,7 +251,7 @@ def test_a_reference_writes_no_file_outside(registry: FakeRegistry) -> None:
 
 
 def test_an_option_that_is_not_supported_is_named(registry: FakeRegistry) -> None:
-    with pytest.raises(BadInput, match=r"Unsupported int.for.enums=true"):
+    with pytest.raises(BadInput, match=r"Unsupported value.converter.int.for.enums=true"):
         written(properties(registry, int_for_enums="true"), of.STRING, "x")
 
 

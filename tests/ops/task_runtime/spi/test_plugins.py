@@ -168,7 +168,7 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         ),
         (
             FILE | {"value.converter": "AvroConverter"},
-            'required configuration "schema.registry.url"',
+            'required configuration "value.converter.schema.registry.url"',
         ),
         (
             FILE | {"transaction.boundary": "connector"},
