@@ -10,8 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import grpc_tools
-from confluent_kafka.schema_registry.confluent import meta_pb2
-from confluent_kafka.schema_registry.confluent.type import decimal_pb2
+from connectctl.ops.clients.registry.known_protos import KNOWN
 from connectctl.ops.task_runtime.spi.schema import DataError
 from google.protobuf.descriptor import Descriptor, FileDescriptor
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
@@ -43,8 +42,8 @@ def _compiled(text: str, references: tuple[tuple[str, str], ...]) -> FileDescrip
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_complete(content), encoding="utf-8")
         known = FileDescriptorSet()
-        for each in (meta_pb2, decimal_pb2):
-            known.file.add().ParseFromString(each.DESCRIPTOR.serialized_pb)
+        for each in KNOWN:
+            known.file.add().ParseFromString(each)
         (directory / _KNOWN).write_bytes(known.SerializeToString())
         _protoc(directory)
         pool = DescriptorPool()

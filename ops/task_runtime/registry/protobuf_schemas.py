@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from confluent_kafka.schema_registry.confluent.meta_pb2 import field_meta
+from connectctl.ops.clients.registry.known_protos import FIELD_META
 from connectctl.ops.clients.registry.settings import flag
 from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
@@ -427,7 +427,7 @@ def _without_field(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _params(descriptor: FieldDescriptor) -> Mapping[str, str]:
-    found: Mapping[str, str] = descriptor.GetOptions().Extensions[field_meta].params
+    found: Mapping[str, str] = descriptor.GetOptions().Extensions[FIELD_META].params
     return found
 
 
