@@ -28,7 +28,7 @@ public final class ConverterPeer {
         Converter tested =
             (Converter) Class.forName(arguments[0]).getDeclaredConstructor().newInstance();
         tested.configure(configs, false);
-        boolean ofNodes = tested instanceof SerdeBasedConverter;
+        boolean ofNodes = tested.getClass() == SerdeBasedConverter.class;
         Converter json = new JsonConverter();
         json.configure(Map.of("schemas.enable", "true"), false);
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));

@@ -288,6 +288,25 @@ def test_subjects_and_the_newest_schema(sandbox: Sandbox, kind: str) -> None:
         read(topic, b"\x00" + (99999).to_bytes(4, "big"))
 
 
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_audit_reads_numbers_by_the_converter(
+    sandbox: Sandbox, tmp_path: Path, kind: str, engine: str
+) -> None:
+    topic = create_topic(sandbox.bootstrap_servers, f"numbered-{kind}-{engine}", 1, "delete")
+    made = configs(sandbox, kind)
+    write_it = converters(made).of_value
+    order = of.struct("shop.Numbered", seq=of.INT64, shop=of.struct(name=of.STRING))
+    values = [{"seq": n // 2, "shop": {"name": "ab"[n % 2]}} for n in range(20)]
+    records = [(None, write_it(topic, order, each)) for each in values]
+    write(sandbox.bootstrap_servers, topic, *records, records[-1])
+    (tmp_path / "orders.json").write_text(json.dumps({"name": "orders", "config": made}))
+    where = ["--context", "sandbox-schemas", "audit", topic, "--sequence", "$.seq"]
+    by = ["--by", "$.shop.name", "--converters", str(tmp_path / "orders.json")]
+    found = connectctl(*where, *by, "--engine", engine, "-o", "json").json
+    assert (found["verdict"], found["duplicates"], found["gaps"]) == ("duplicates", 1, 0)
+
+
 def test_the_page_on_schemas(
     sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

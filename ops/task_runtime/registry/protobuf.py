@@ -7,7 +7,7 @@ Source: ``ProtobufData`` and ``MessageIndexes`` of Confluent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -260,7 +260,7 @@ def _write_timestamp(message: Any, schema: Schema, value: Any) -> None:
     message.nanos = milliseconds * 1_000_000
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[Any, Schema, Any], None]] = {
     DECIMAL: _write_decimal,
     DATE: _write_date,
     TIME: _write_time,
@@ -328,7 +328,7 @@ def _read_decimal(message: Any) -> Decimal:
     return Decimal(number).scaleb(-message.scale, EXACT)
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     DECIMAL: _read_decimal,
     DATE: lambda message: date(message.year, message.month, message.day),
     TIME: lambda message: time(
