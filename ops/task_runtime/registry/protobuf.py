@@ -15,19 +15,16 @@ from typing import Any
 
 from connectctl.ops.clients.registry.client import Registered
 from connectctl.ops.task_runtime.registry.protobuf_files import compiled, messages_of
-from connectctl.ops.task_runtime.registry.protobuf_schemas import (
+from connectctl.ops.task_runtime.registry.protobuf_options import (
     DATE,
     DECIMAL,
     TIME,
     TIMESTAMP,
     WRAPPERS,
-    ConnectSchemas,
-    is_map,
-    is_union,
     options_of,
-    text_of,
-    wrapper_of,
 )
+from connectctl.ops.task_runtime.registry.protobuf_schemas import ConnectSchemas, is_map
+from connectctl.ops.task_runtime.registry.protobuf_texts import is_union, text_of, wrapper_of
 from connectctl.ops.task_runtime.registry.serde import Format, RegistryConverter
 from connectctl.ops.task_runtime.spi.json_payloads import (
     members_of,
