@@ -61,7 +61,6 @@ SHAPES: dict[str, list[Stage]] = {
     "columns left out": [LINE, static("a", "1"), value("ReplaceField", exclude="a")],
     "columns chosen": [LINE, static("a", "1"), value("ReplaceField", include="a")],
     "an envelope opened": [LINE, value("HoistField", field="after"), value("ExtractField", field="after")],
-    "nested columns with dots": [LINE, ROW, value("Flatten")],
     "nested columns with underscores": [LINE, ROW, value("Flatten", delimiter="_")],
     "a schema with a name": [LINE, value("SetSchemaMetadata", schema_name="shop.Line")],
     "a schema with a version": [
