@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from connectctl import schema as of
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.connectors.expression.records import RowReader
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.schema import DataError, Schema
+from connectctl.transform import Record
 from fakes.schemaregistry import FakeRegistry, schema_registry
 from fakes.schemavalues import everything, flat_values
 from hypothesis import HealthCheck, given, settings
@@ -260,3 +262,11 @@ def test_times_are_those_of_a_day(registry: FakeRegistry) -> None:
     value = {"at": time(23, 59, 59, 999000), "day": date(1969, 12, 31)}
     configs = properties(registry)
     assert read(configs, written(configs, clock, value))[1] == value
+
+
+def test_expressions_of_run_have_a_column_of_each_field(registry: FakeRegistry) -> None:
+    order = of.struct("shop.Order", id=of.STRING, price=of.decimal(2), n=of.INT64)
+    configs = properties(registry)
+    data = written(configs, order, {"id": "a", "price": Decimal("9.50"), "n": 7})
+    (row,) = RowReader(configs).rows([Record(data, topic="t")], ["id", "price", "value.n"])
+    assert row == {"id": "a", "price": 9.5, "value.n": 7}
