@@ -31,6 +31,7 @@ from connectctl.schema import Schema
 from documentation import ROOT, blocks
 from fakes.schemavalues import everything, typed_values
 from hypothesis import HealthCheck, given, settings
+from live.fieldshapes import SHAPES, records_of
 from live.real import connectctl, connector, create_topic, eventually, write
 from live.rundirectory import well
 
@@ -305,6 +306,15 @@ def test_an_audit_reads_numbers_by_the_converter(
     by = ["--by", "$.shop.name", "--converters", str(tmp_path / "orders.json")]
     found = connectctl(*where, *by, "--engine", engine, "-o", "json").json
     assert (found["verdict"], found["duplicates"], found["gaps"]) == ("duplicates", 1, 0)
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_configuration_of_the_field_makes_the_records_of_a_worker(
+    sandbox: Sandbox, tmp_path: Path, shape: str
+) -> None:
+    theirs, ours = records_of(sandbox, url_of(sandbox), tmp_path, shape)
+    assert ours == theirs
 
 
 def test_the_page_on_schemas(

@@ -8,23 +8,20 @@ The worker's converter is Apicurio's with Confluent's frame: of Protobuf and JSO
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Consumer, TopicPartition
 from connectctl.ops.clients.registry.client import Registry
 from connectctl.ops.sandbox import registry
-from connectctl.ops.sandbox.cluster import Sandbox, SandboxSpec, down, up
+from connectctl.ops.sandbox.cluster import Sandbox
 from connectctl.ops.task_runtime.connectors.filestream import FileStreamSource
 from connectctl.ops.task_runtime.spi.reading_converters import reading_converters
 from connectctl.ops.task_runtime.transforms.chain import PACKAGE
 from connectctl.testing import run_source
 from live.real import connector, create_topic, eventually
 
-pytestmark = pytest.mark.live
 LINES = ("17;Köln", "", "18;Lagos")
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 Stage = tuple[str, dict[str, str]]
@@ -79,13 +76,6 @@ SHAPES: dict[str, list[Stage]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    made = up(SandboxSpec(name="field", workers=1, support="enabled", registry=True))
-    yield made
-    down("field")
-
-
 def transforms(stages: list[Stage]) -> dict[str, str]:
     found = {"transforms": ",".join(f"t{n}" for n in range(len(stages)))} if stages else {}
     for n, (kind, properties) in enumerate(stages):
@@ -109,16 +99,11 @@ def read(sandbox: Sandbox, topic: str, number: int) -> list[tuple[bytes | None, 
     return [(each.key(), each.value()) for each in found]
 
 
-@pytest.mark.drawn(2)
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_configuration_makes_the_same_records_as_a_worker(
-    sandbox: Sandbox, tmp_path: Path, shape: str
-) -> None:
-    url = sandbox.registry_url
-    assert url is not None
+def records_of(sandbox: Sandbox, url: str, directory: Path, shape: str) -> tuple[Any, Any]:
+    """What the records of a worker, and those made here, mean."""
     topic = f"line-of-{list(SHAPES).index(shape)}"
-    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
-    base = {"topic": topic, "file": f"{tmp_path}/in.txt"} | transforms(SHAPES[shape])
+    (directory / "in.txt").write_text("".join(f"{line}\n" for line in LINES))
+    base = {"topic": topic, "file": f"{directory}/in.txt"} | transforms(SHAPES[shape])
     keys = shape == "the key of an upsert as a record"
     parts = ["value", "key"] if keys else ["value"]
     ours = base | {f"{part}.converter": "AvroConverter" for part in parts}
@@ -150,6 +135,7 @@ def test_a_configuration_makes_the_same_records_as_a_worker(
         schema = json.loads(client.schema(int.from_bytes(data[1:5], "big")).text)
         return data[5:], schema, getattr(reads, part).read(routed, data)
 
-    assert [(meaning("key", key), meaning("value", each)) for key, each in found] == [
-        (meaning("key", each.key), meaning("value", each.value)) for each in made
-    ]
+    return (
+        [(meaning("key", key), meaning("value", each)) for key, each in found],
+        [(meaning("key", each.key), meaning("value", each.value)) for each in made],
+    )
