@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
+from math import isfinite
 from typing import Any
 
 from connectctl.ops.core.errors import BadInput
@@ -181,8 +183,8 @@ def number_of(value: Any) -> int | None:
     if isinstance(value, str | bytes):
         text = value if isinstance(value, str) else value.decode("utf-8", "replace")
         value = int(text) if _DIGITS.fullmatch(text) else None
-    if isinstance(value, float):
-        value = int(value) if value.is_integer() else None
+    if isinstance(value, float | Decimal):
+        value = int(value) if isfinite(value) and value == int(value) else None
     if isinstance(value, bool) or not isinstance(value, int):
         return None
     return value if -_LARGEST <= value < _LARGEST else None
@@ -197,8 +199,6 @@ def text_of(value: Any) -> str | None:
             return value.decode()
         except UnicodeDecodeError:
             return "0x" + value.hex()
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, sort_keys=True, separators=(",", ":"))
-    )
+    if isinstance(value, bool | int | float | dict | list):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,8 @@ class AuditRequest:
     """A requested audit. ``first`` is the first number of every source partition.
 
     ``headers_only``: records are left out on purpose. ``shown`` is the number of violations of a
-    kind that are shown. ``inputs`` are the topics of a transform whose output is compared with the
+    kind that are shown. ``converters`` are properties that name how keys and values are read.
+    ``inputs`` are the topics of a transform whose output is compared with the
     records that ``group`` has committed; with ``subset`` the output may leave records out.
     """
 
@@ -52,6 +53,7 @@ class AuditRequest:
     inputs: tuple[str, ...] = ()
     group: str | None = None
     subset: bool = False
+    converters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def source(self) -> Spec:
@@ -95,10 +97,11 @@ def check(request: AuditRequest) -> None:
                 "Nothing to audit: --since is not before --until", next_step="Use a later --until."
             )
     _check_inputs(request)
-    if request.headers_only and (request.sequence or request.by or request.first is not None):
+    of_records = (request.sequence, request.by, request.converters or None, request.first)
+    if request.headers_only and any(each is not None for each in of_records):
         raise BadInput(
             "--headers-only reads no records",
-            next_step="Leave it out, or --sequence, --by and --first.",
+            next_step="Leave it out, or --sequence, --by, --converters and --first.",
         )
     if request.offset_field and not request.connector:
         raise BadInput("--offset-field requires --connector", next_step="Give --connector NAME.")

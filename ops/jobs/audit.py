@@ -132,7 +132,7 @@ def reader(cluster: Cluster, wanted: Wanted) -> Reader:
     """
     kafka, extract, sequence = (
         Kafka(cluster.client, timeout=cluster.timeout),
-        Extraction(),
+        Extraction(wanted.converters),
         wanted.sequence,
     )
     assert sequence is not None

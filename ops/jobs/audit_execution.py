@@ -208,7 +208,11 @@ def _work(
         comparison = None
     elif comparison is None and not request.headers_only:
         wanted = Wanted(
-            request.sequence, request.source, request.together, measure=bool(guess and guess.lines)
+            request.sequence,
+            request.source,
+            request.together,
+            measure=bool(guess and guess.lines),
+            converters=request.converters,
         )
     numbers = compared.numbers if compared else {}
     return AuditWork(
@@ -266,7 +270,7 @@ def _inputs(
     ranges = [each for partition in partitions for each in partition.ranges()]
     comparison = Comparison(
         (*output, *ranges),
-        Wanted(request.sequence, request.source, together=True),
+        Wanted(request.sequence, request.source, together=True, converters=request.converters),
         subset=request.subset,
         inputs_whole=all(span.whole for span in spans),
         output_whole=all(span.whole and span.stable >= span.until for span in output),

@@ -4,7 +4,7 @@ Spark and in this process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,8 +73,8 @@ class Keys:
     of a record to count.
     """
 
-    def __init__(self, by: Spec, side: int) -> None:
-        self._by, self._side, self._extract = by, side, Extraction()
+    def __init__(self, by: Spec, side: int, converters: Mapping[str, str] | None = None) -> None:
+        self._by, self._side, self._extract = by, side, Extraction(converters)
         self._found: dict[TopicPartition, dict[Any, list[int]]] = {}
         self._counts: dict[TopicPartition, list[int]] = {}
 
@@ -122,7 +122,9 @@ def occurred(
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for side, group in _rounds(ranges):
         places = {each.place: (each.start, min(each.until, each.stable)) for each in group}
-        keys = Keys(wanted.by, side) if wanted.sequence is None else None
+        keys = None
+        if wanted.sequence is None:
+            keys = Keys(wanted.by, side, wanted.converters)
         runs = Runs(wanted)
         for partition, messages in (
             columns(cluster, places) if by_column else read_ranges(kafka, places)

@@ -4,8 +4,8 @@ Spark or not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from connectctl.ops.audit import field_extractor
@@ -22,13 +22,15 @@ class Wanted:
     partition.
 
     ``together``: a source partition's records are in all topics, and not in each topic separately.
-    ``measure``: sum up the characters of the values, as lines of a file.
+    ``measure``: sum up the characters of the values, as lines of a file. ``converters``: see
+    ``Extraction``.
     """
 
     sequence: Spec | None
     by: Spec = field_extractor.BY_KEY
     together: bool = False
     measure: bool = False
+    converters: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Runs:
@@ -36,7 +38,7 @@ class Runs:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._extract = Extraction()
+        self._extract = Extraction(wanted.converters)
         self._open: dict[TopicPartition, dict[Any, list[Any]]] = {}
         self._counts: dict[TopicPartition, list[int]] = {}
 

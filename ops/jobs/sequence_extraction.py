@@ -6,7 +6,8 @@ read value by value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.field_extractor import RecordPart, Spec
 from connectctl.ops.kafka.record_batch_decoder import Columns, DecodedMessage
+from connectctl.ops.task_runtime.spi.converters import BYTES, JSON, STRING, converter_class
+from connectctl.ops.task_runtime.spi.reading_converters import Read, reading_converters
+from connectctl.ops.task_runtime.spi.schema import DataError
 
 HELD = 100_000
 """Runs that are held open for each Kafka partition: source partitions that alternate there."""
@@ -59,10 +63,14 @@ class Numbered:
 class Extraction:
     """Numbers and labels of messages. Remembers which type a label had, which the next one will
     have, too.
+
+    ``converters`` are properties as of a sink: a key or value whose converter they name is read by
+    it, each by itself. What it cannot read has neither number nor label.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, converters: Mapping[str, str] | None = None) -> None:
         self._types = {"by": "int64"}
+        self._reads = _reads(converters or {})
 
     def __call__(
         self, some: Sequence[Any], sequence: Spec, by: Spec
@@ -74,10 +82,11 @@ class Extraction:
         labels = bulk.get("by") or self.labels(some, by)
         numbers = bulk.get("sequence")
         if numbers is None:
-            return [_number(message, sequence) for message in some], labels
+            return [self._number(message, sequence) for message in some], labels
         if None in numbers:
             numbers = [
-                _number(m, sequence) if n is None else n for m, n in zip(some, numbers, strict=True)
+                self._number(m, sequence) if n is None else n
+                for m, n in zip(some, numbers, strict=True)
             ]
         return numbers, labels
 
@@ -99,7 +108,7 @@ class Extraction:
             if raw not in cache:
                 if len(cache) > HELD:
                     cache.clear()
-                cache[raw] = field_extractor.text_of(field_extractor.found_in(raw, by.path))
+                cache[raw] = field_extractor.text_of(self._found(raw, by))
             found.append(cache[raw])
         return found
 
@@ -107,7 +116,7 @@ class Extraction:
         """Return what pyarrow's parser finds in all messages; nothing without pyarrow, or if a
         value has another form than the others.
         """
-        specs = _read_at_once(sequence, by)
+        specs = self._read_at_once(sequence, by)
         if not specs:
             return {}
         table = self._table(
@@ -123,7 +132,7 @@ class Extraction:
 
     def columns(self, some: Columns, sequence: Spec, by: Spec) -> Numbered | None:
         """Return the numbers of columns; None if the values have to be read record by record."""
-        specs = _read_at_once(sequence, by)
+        specs = self._read_at_once(sequence, by)
         if not specs or not (
             "by" in specs or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
         ):
@@ -134,7 +143,7 @@ class Extraction:
             return None
         numbers, present = _with_nulls(_reach(table, sequence.path))
         for row in (~present).nonzero()[0].tolist():
-            number = _number(DecodedMessage(some, int(rows[row])), sequence)
+            number = self._number(DecodedMessage(some, int(rows[row])), sequence)
             if number is not None:
                 numbers[row], present[row] = number, True
         if "by" in specs:
@@ -178,6 +187,33 @@ class Extraction:
             return table
         return None
 
+    def _read_at_once(self, sequence: Spec, by: Spec) -> dict[str, Spec]:
+        """Return those of the two that pyarrow's parser finds; nothing if it does not find the
+        sequence.
+        """
+        specs = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
+        return specs if "sequence" in specs and RecordPart.VALUE not in self._reads else {}
+
+    def _found(self, raw: bytes | None, spec: Spec) -> Any:
+        """Return the element of a key or value that ``spec`` names; None if it has none."""
+        read = self._reads.get(spec.place)
+        if read is None:
+            return field_extractor.found_in(raw, spec.path)
+        with suppress(DataError):
+            return field_extractor.follow(read("", raw)[1], spec.path)
+        return None
+
+    def _number(self, message: Any, spec: Spec) -> int | None:
+        if spec.place is RecordPart.HEADER:
+            return field_extractor.number_of(_header(message, spec.name))
+        if spec.place is RecordPart.TEXT:
+            return field_extractor.number_of(field_extractor.matched(message.value(), spec.name))
+        raw = _PARTS[spec.place](message)
+        plain = not spec.path and isinstance(raw, bytes) and spec.place not in self._reads
+        if plain and raw.isdigit():
+            return field_extractor.number_of(raw)
+        return field_extractor.number_of(self._found(raw, spec))
+
     @staticmethod
     def _spelled(some: Sequence[Any], labels: list[Any], by: Spec) -> list[Any]:
         names: dict[Any, str] = {label: str(label) for label in set(labels)}
@@ -189,12 +225,16 @@ class Extraction:
         ]
 
 
-def _read_at_once(sequence: Spec, by: Spec) -> dict[str, Spec]:
-    """Return those of the two that pyarrow's parser finds; nothing if it does not find the
-    sequence.
+def _reads(converters: Mapping[str, str]) -> dict[RecordPart, Read]:
+    """Return how keys and values are read whose converter is named, and is not one of text, bytes and
+    JSON, which are read without it. Raises ``BadInput``.
     """
-    specs = {name: spec for name, spec in (("sequence", sequence), ("by", by)) if _plain(spec)}
-    return specs if "sequence" in specs else {}
+    made = reading_converters(converters) if converters else None
+    return {
+        part: getattr(made, part).read
+        for part in (RecordPart.KEY, RecordPart.VALUE)
+        if converter_class(converters, f"{part}.converter") not in (JSON, STRING, BYTES)
+    }
 
 
 def _with_nulls(column: Any) -> tuple[Any, Any]:
@@ -242,17 +282,6 @@ def _reach(table: Any, path: tuple[Any, ...]) -> Any:
 
 
 _PARTS = {RecordPart.VALUE: methodcaller("value"), RecordPart.KEY: methodcaller("key")}
-
-
-def _number(message: Any, spec: Spec) -> int | None:
-    if spec.place is RecordPart.HEADER:
-        return field_extractor.number_of(_header(message, spec.name))
-    if spec.place is RecordPart.TEXT:
-        return field_extractor.number_of(field_extractor.matched(message.value(), spec.name))
-    raw = _PARTS[spec.place](message)
-    if not spec.path and isinstance(raw, bytes) and raw.isdigit():
-        return field_extractor.number_of(raw)
-    return field_extractor.number_of(field_extractor.found_in(raw, spec.path))
 
 
 def _header(message: Any, name: str) -> bytes | None:

@@ -95,6 +95,23 @@ def typed_values(draw: st.DrawFn) -> tuple[Schema, Any]:
     return schema, draw(values)
 
 
+_PLAIN = st.sampled_from(_PRIMITIVE)
+_FLAT = st.recursive(
+    st.one_of(_PLAIN, _PLAIN.map(_optional), _PLAIN.map(_array), _PLAIN.map(_map)),
+    lambda inner: _structs(inner).flatmap(
+        lambda made: st.sampled_from([made, _optional(made), _array(made), _map(made)])
+    ),
+    max_leaves=4,
+)
+
+
+@st.composite
+def flat_values(draw: st.DrawFn) -> tuple[Schema, Any]:
+    """As ``typed_values``, without lists and maps in lists and maps, and without null in them."""
+    schema, values = draw(_structs(_FLAT))
+    return schema, draw(values)
+
+
 _ALL: Schema = of.struct(
     "shop.All",
     i8=of.INT8,

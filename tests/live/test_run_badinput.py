@@ -93,9 +93,9 @@ CASES: dict[str, tuple[Mapping[str, str | None], int, str]] = {
         "Expected value to be either true or false",
     ),
     "a converter": (
-        {"value.converter": "ProtobufConverter"},
+        {"value.converter": "ProtobufConverters"},
         2,
-        "Unsupported converter ProtobufConverter",
+        "Unsupported converter ProtobufConverters",
     ),
     "a boundary": (
         {"transaction.boundary": "never"},

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from connectctl import schema as of
 from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.registry.client import Registry
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import registry
@@ -29,6 +31,7 @@ from connectctl.schema import Schema
 from documentation import ROOT, blocks
 from fakes.schemavalues import everything, typed_values
 from hypothesis import HealthCheck, given, settings
+from live.fieldshapes import SHAPES, records_of
 from live.real import connectctl, connector, create_topic, eventually, write
 from live.rundirectory import well
 
@@ -41,7 +44,7 @@ FILE = "org.apache.kafka.connect.file.FileStream"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
 INSERT = "org.apache.kafka.connect.transforms.InsertField$Value"
-KINDS = ("AvroConverter", "JsonSchemaConverter")
+KINDS = ("AvroConverter", "JsonSchemaConverter", "ProtobufConverter")
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +85,15 @@ def javas(sandbox: Sandbox) -> dict[str, str]:
 class Peer:
     """A JVM that converts by the converter of workers."""
 
-    def __init__(self, sandbox: Sandbox, directory: Path):
+    def __init__(self, directory: Path, name: str, jars: str, *arguments: str):
         java = find_java().path
-        jars = paths.cache_directory() / "jars" / registry.NAME / registry.VERSION / "plugins"
-        class_path = os.pathsep.join(map(str, jars.resolve().rglob("*.jar")))
-        source = Path(__file__).with_name("ConverterPeer.java")
+        root = paths.cache_directory() / "jars" / registry.NAME / registry.VERSION
+        class_path = os.pathsep.join(map(str, (root / jars).resolve().rglob("*.jar")))
+        source = Path(__file__).with_name(f"{name}.java")
         compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path]
         subprocess.run([*compiler, "-d", str(directory), str(source)], check=True, timeout=600)
-        own = [f"{name}={value}" for name, value in javas(sandbox).items()]
         self.process = subprocess.Popen(
-            [
-                java,
-                "-cp",
-                f"{directory}{os.pathsep}{class_path}",
-                "peer.ConverterPeer",
-                registry.CONVERTER,
-                *own,
-            ],
+            [java, "-cp", f"{directory}{os.pathsep}{class_path}", f"peer.{name}", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -106,20 +101,35 @@ class Peer:
         )
 
     def ask(self, way: str, topic: str, data: bytes | None) -> bytes:
+        assert data is not None
+        return self.answers(way, topic, base64.b64encode(data).decode())[0]
+
+    def answers(self, *words: str) -> list[bytes]:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        assert data is not None
-        self.process.stdin.write(f"{way} {topic} {base64.b64encode(data).decode()}\n")
+        self.process.stdin.write(f"{' '.join(words)}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline().strip()
         assert not answer.startswith("error"), answer
-        return base64.b64decode(answer)
+        return [base64.b64decode(each) for each in answer.split(" ")]
+
+
+@contextmanager
+def peer_of(directory: Path, name: str, jars: str, *arguments: str) -> Iterator[Peer]:
+    made = Peer(directory, name, jars, *arguments)
+    with made.process:  # which ends with its input
+        yield made
+
+
+def of_converter(sandbox: Sandbox, directory: Path, converter: str, **more: str) -> Any:
+    own = javas(sandbox) | {f"apicurio.registry.{n}": value for n, value in more.items()}
+    properties = [f"{name}={value}" for name, value in own.items()]
+    return peer_of(directory, "ConverterPeer", "plugins", converter, *properties)
 
 
 @pytest.fixture(scope="module")
 def peer(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
-    made = Peer(sandbox, tmp_path_factory.mktemp("peer"))
-    with made.process:  # which ends with its input
+    with of_converter(sandbox, tmp_path_factory.mktemp("peer"), registry.CONVERTER) as made:
         yield made
 
 
@@ -146,6 +156,53 @@ def test_values_of_all_types_are_equal_on_both_sides(sandbox: Sandbox, peer: Pee
         check(*typed)
 
     drawn()
+
+
+def test_json_is_what_its_schema_says_on_both_sides(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The peer is a worker's converter that validates by the schema of the registry; it has none of
+    Connect's.
+    """
+    serde = "io.apicurio.registry.serde.jsonschema.JsonSchemaKafka"
+    more = {
+        "converter.serializer": f"{serde}Serializer",
+        "converter.deserializer": f"{serde}Deserializer",
+        "deserializer.value.return-class": "com.fasterxml.jackson.databind.JsonNode",
+        "find-latest": "true",
+    }
+    converter = f"{registry.CONVERTER.rpartition('.')[0]}.SerdeBasedConverter"
+    write_json, read_json = both(sandbox, "JsonSchemaConverter")
+    with of_converter(sandbox, tmp_path, converter, **more) as validating:
+        data = write_json("validated", *everything())
+        assert data is not None
+        plain = validating.ask("read", "validated", data)
+        assert json.loads(plain) == json.loads(data[5:])
+        theirs = validating.ask("write", "validated", plain)
+        assert theirs[:5] == data[:5]
+        assert read_json("validated", theirs) == read_json("validated", data)
+        with pytest.raises(AssertionError, match=r"error.*note|error.*i8"):
+            validating.ask("write", "validated", b'{"i8": "text"}')
+
+
+def test_protobuf_is_what_javas_library_reads(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The peer is protobuf-java with the parser of schemas that the registry and Confluent use: no
+    converter for workers with Confluent's frame is in a public repository.
+    """
+    schema, value = everything()
+    fields = [f for f in schema["fields"] if f["field"] not in ("i8", "i16", "price", "inner")]
+    fields = [f for f in fields if f["field"] != "lines"]
+    value = {field["field"]: value[field["field"]] for field in fields}
+    write_it, read_it = both(sandbox, "ProtobufConverter", optional_for_nullables="true")
+    data = write_it("by-java", {**schema, "fields": fields}, value)
+    assert data is not None
+    client = Registry({"schema.registry.url": url_of(sandbox)})
+    text = client.schema(int.from_bytes(data[1:5], "big")).text
+    words = (base64.b64encode(each).decode() for each in (text.encode(), data[6:]))
+    with peer_of(tmp_path, "ProtobufPeer", "app") as java:
+        as_json, again = java.answers(*words)
+    assert json.loads(as_json)["when"] == "2024-02-29T12:00:00.005Z"
+    assert json.loads(as_json)["counts"] == [{"key": "a", "value": 1}]
+    assert read_it("by-java", data[:6] + again) == read_it("by-java", data)
+    assert read_it("by-java", data)[1] == value
 
 
 def test_a_worker_reads_what_is_written_here_and_writes_what_is_read_here(
@@ -225,11 +282,39 @@ def test_subjects_and_the_newest_schema(sandbox: Sandbox, kind: str) -> None:
         both(sandbox, kind, **known)[0]("absent", first, {"a": 1})
     with pytest.raises(ConnectctlError, match=r"has no schema.*use.latest.version"):
         write_first(topic, None, {"a": 1})
-    other = KINDS[1 - KINDS.index(kind)]
+    other = KINDS[KINDS.index(kind) - 1]
     with pytest.raises(ConnectctlError, match="of type"):
         both(sandbox, other)[1](topic, old)
     with pytest.raises(ConnectctlError, match="does not have schema 99999"):
         read(topic, b"\x00" + (99999).to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_audit_reads_numbers_by_the_converter(
+    sandbox: Sandbox, tmp_path: Path, kind: str, engine: str
+) -> None:
+    topic = create_topic(sandbox.bootstrap_servers, f"numbered-{kind}-{engine}", 1, "delete")
+    made = configs(sandbox, kind)
+    write_it = converters(made).of_value
+    order = of.struct("shop.Numbered", seq=of.INT64, shop=of.struct(name=of.STRING))
+    values = [{"seq": n // 2, "shop": {"name": "ab"[n % 2]}} for n in range(20)]
+    records = [(None, write_it(topic, order, each)) for each in values]
+    write(sandbox.bootstrap_servers, topic, *records, records[-1])
+    (tmp_path / "orders.json").write_text(json.dumps({"name": "orders", "config": made}))
+    where = ["--context", "sandbox-schemas", "audit", topic, "--sequence", "$.seq"]
+    by = ["--by", "$.shop.name", "--converters", str(tmp_path / "orders.json")]
+    found = connectctl(*where, *by, "--engine", engine, "-o", "json").json
+    assert (found["verdict"], found["duplicates"], found["gaps"]) == ("duplicates", 1, 0)
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_configuration_of_the_field_makes_the_records_of_a_worker(
+    sandbox: Sandbox, tmp_path: Path, shape: str
+) -> None:
+    theirs, ours = records_of(sandbox, url_of(sandbox), tmp_path, shape)
+    assert ours == theirs
 
 
 def test_the_page_on_schemas(

@@ -49,6 +49,14 @@ def audit(
             help="Scope of the sequence: the same forms, key, or partition.  [default: key]",
         ),
     ] = None,
+    converters: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Configuration with value.converter or key.converter: records in Avro, Protobuf "
+            "or JSON Schema.",
+        ),
+    ] = None,
     connector: Annotated[
         str | None,
         typer.Option(
@@ -140,6 +148,7 @@ def audit(
     Examples:
       connectctl audit orders --sequence '$.seq'                    counted within the record key
       connectctl audit orders --sequence '$.seq' --by '$.task' --first 0
+      connectctl audit orders --sequence '$.seq' --converters orders.yaml   values of a Schema Registry
       connectctl audit verifiable --connector verifiable            both inferred; its source offsets compared
       connectctl audit clean --from orders --group connect-cleaner   a transform: each key as often as in the inputs
       connectctl audit --archive /data/archive --manifest orders-archive   files, rows and offsets of a ParquetArchive
@@ -163,6 +172,7 @@ def audit(
             "TOPIC": topics,
             "--sequence": sequence,
             "--by": by,
+            "--converters": converters,
             "--connector": connector,
             "--offset-field": offset_field,
             "--first": first is not None,
@@ -185,6 +195,8 @@ def audit(
             next_step="Name the topics to audit, or give --archive and --manifest.",
         )
     from connectctl.ops.audit import field_extractor, plan
+    from connectctl.ops.clients.secrets import reveal
+    from connectctl.ops.jobs.audit_converters import converters_in
 
     request = plan.AuditRequest(
         topics=tuple(dict.fromkeys(topics)),
@@ -201,6 +213,7 @@ def audit(
         inputs=names,
         group=group,
         subset=subset,
+        converters=converters_in(converters, reveal) if converters else {},
     )
     plan.check(request)
     _check(evidence)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
 
 URL = "schema.registry.url"
@@ -36,7 +37,8 @@ _NUMBERS = {"max.retries": "5", "retries.wait.ms": "1000", "retries.max.wait.ms"
 def client_settings(configs: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of ``SchemaRegistryClient``. Raises ``BadInput``."""
     if not configs.get(URL, "").strip():
-        raise BadInput(f'Missing required configuration "{URL}" which has no default value.')
+        name = full_name(configs, URL)
+        raise BadInput(f'Missing required configuration "{name}" which has no default value.')
     found: dict[str, Any] = {"url": configs[URL].strip(), "timeout": TIMEOUT}
     return (
         found
@@ -50,7 +52,10 @@ def whole(configs: Mapping[str, str], name: str, default: str) -> int:
     """Return a whole number. Raises ``BadInput``."""
     value = configs.get(name, default).strip()
     if not (value.isascii() and value.isdigit()):
-        raise BadInput(f"Invalid value {value} for configuration {name}: it must be a number")
+        raise BadInput(
+            f"Invalid value {value} for configuration {full_name(configs, name)}: "
+            "it must be a number"
+        )
     return int(value)
 
 
@@ -58,7 +63,9 @@ def flag(configs: Mapping[str, str], name: str, default: bool) -> bool:
     """Return a boolean. Raises ``BadInput``."""
     value = configs.get(name, str(default)).strip().lower()
     if value not in ("true", "false"):
-        raise BadInput(f"Invalid value {value} for configuration {name}: use true or false")
+        raise BadInput(
+            f"Invalid value {value} for configuration {full_name(configs, name)}: use true or false"
+        )
     return value == "true"
 
 
@@ -68,7 +75,8 @@ def _login(configs: Mapping[str, str]) -> dict[str, Any]:
         return {_USER_INFO: configs.get(_USER_INFO, "")}
     if source != "URL":
         raise BadInput(
-            f"Unsupported {_SOURCE} {source}", next_step=f"Use USER_INFO with {_USER_INFO}."
+            f"Unsupported {full_name(configs, _SOURCE)} {source}",
+            next_step=f"Use USER_INFO with {full_name(configs, _USER_INFO)}.",
         )
     bearer = configs.get(_BEARER, "").strip().upper()
     if not bearer:
@@ -79,7 +87,8 @@ def _login(configs: Mapping[str, str]) -> dict[str, Any]:
         found = {_BEARER: bearer}
     else:
         raise BadInput(
-            f"Unsupported {_BEARER} {bearer}", next_step="Use STATIC_TOKEN or OAUTHBEARER."
+            f"Unsupported {full_name(configs, _BEARER)} {bearer}",
+            next_step="Use STATIC_TOKEN or OAUTHBEARER.",
         )
     # The client requires a logical cluster, which registries other than Confluent Cloud's ignore.
     return (
@@ -98,9 +107,10 @@ def _tls(configs: Mapping[str, str]) -> dict[str, Any]:
             continue
         kind = configs.get(f"schema.registry.ssl.{store}.type", "JKS").upper()
         if kind != "PEM":
+            name = full_name(configs, f"schema.registry.ssl.{store}")
             raise BadInput(
-                f"schema.registry.ssl.{store}.location is of type {kind}, which Python cannot read",
-                next_step=f"Export it as PEM, and set schema.registry.ssl.{store}.type=PEM.",
+                f"{name}.location is of type {kind}, which Python cannot read",
+                next_step=f"Export it as PEM, and set {name}.type=PEM.",
             )
         found |= dict.fromkeys(names, path)
     if "schema.registry.ssl.key.password" in configs and "ssl.key.location" in found:

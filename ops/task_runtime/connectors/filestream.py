@@ -7,7 +7,7 @@ without an end waits for it. Positions are bytes. The Java connector counts char
 many bytes, so that it loses its position in a file that is not ASCII: no task can resume where it
 stopped in such a file, and a task here resumes at the byte that the offset has.
 
-A line is its bytes, whatever they are. For JsonConverter, which writes bytes in base64, it is a
+A line is its bytes, whatever they are. For converters other than those of text and bytes it is a
 string: U+FFFD replaces bytes that are not UTF-8, as in ``FileStreamSourceTask``, whose reader
 decodes every line.
 """
@@ -29,6 +29,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceRecords,
     SourceTask,
 )
+from connectctl.ops.task_runtime.spi.converters import BYTES, STRING, converter_class
 
 CHUNK = 1 << 20
 DEFAULT_BATCH = 20_000
@@ -74,9 +75,9 @@ class FileStreamTask(SourceTask):
         self._path = configs["file"]
         self._topic = configs["topic"]
         self._batch = int(configs.get("batch.size", DEFAULT_BATCH))
-        # JsonConverter and transformations take bytes in another way than text.
-        is_json = configs.get("value.converter", "").endswith("JsonConverter")
-        self._as_text = is_json or bool(configs.get("transforms", "").strip())
+        # Other converters and transformations take bytes in another way than text.
+        keeps = converter_class(configs, "value.converter") in (STRING, BYTES)
+        self._as_text = not keeps or bool(configs.get("transforms", "").strip())
         self._bounded = configs.get("until.end", "false").lower() == "true"
         self._partition: Partition = {"filename": self._path}
         stored = self.context.offsets.offset(self._partition) or {}

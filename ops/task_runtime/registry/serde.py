@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connectctl.ops.clients.registry.client import Registered, Registry
 from connectctl.ops.clients.registry.settings import client_settings, flag
+from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.converter import Converter
 from connectctl.ops.task_runtime.spi.schema import DataError, Schema, SchemaAndValue, schema_of
@@ -51,7 +52,8 @@ class RegistryConverter(Converter):
         self._strategy = configs.get(name, _STRATEGIES[0]).rpartition(".")[2]
         if self._strategy not in _STRATEGIES:
             raise BadInput(
-                f"Unsupported {name} {configs[name]}", next_step=f"Use {', '.join(_STRATEGIES)}."
+                f"Unsupported {full_name(configs, name)} {configs[name]}",
+                next_step=f"Use {', '.join(_STRATEGIES)}.",
             )
         self._registry: Registry | None = None
         self._read: dict[int, Format] = {}
@@ -125,6 +127,7 @@ class RegistryConverter(Converter):
         write = self.registry.register if self._registers else self.registry.lookup
         schema_id = write(subject, self.kind, text, normalize=self._normalize)
         form = self.parse(Registered(schema_id, self.kind, text, {}))
+        form = replace(form, schema=schema)
         if len(self._written) >= _MOST:
             self._written.clear()
         self._written[id(schema), topic] = schema, form  # which keeps its id from another schema

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
+from connectctl.ops.config.prefixed import Prefixed
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.task_runtime.spi.plugins import import_object
 from connectctl.ops.task_runtime.spi.schema import Schema, SchemaAndValue
@@ -55,12 +56,9 @@ def converter_of(configs: Mapping[str, str], name: str, path: str) -> Converter:
             f"{path} is not a converter ({name})",
             why="it is not a subclass of connectctl.schema.Converter",
         )
-    own = {
-        key.removeprefix(f"{name}."): configs[key] for key in configs if key.startswith(f"{name}.")
-    }
     try:
         converter = found()
-        converter.configure(own, is_key=name == "key.converter")
+        converter.configure(Prefixed(configs, f"{name}."), is_key=name == "key.converter")
     except ConnectctlError:
         raise
     except Exception as e:

@@ -32,6 +32,7 @@ _OURS = "connectctl.ops.task_runtime.registry"
 REGISTRY = {
     "io.confluent.connect.avro.AvroConverter": f"{_OURS}.avro:AvroConverter",
     "io.confluent.connect.json.JsonSchemaConverter": f"{_OURS}.json_schema:JsonSchemaConverter",
+    "io.confluent.connect.protobuf.ProtobufConverter": f"{_OURS}.protobuf:ProtobufConverter",
 }
 """Converters whose schemas are in a Schema Registry, with the class that converts as they do."""
 KINDS |= {name: name for name in REGISTRY} | {name.rpartition(".")[2]: name for name in REGISTRY}

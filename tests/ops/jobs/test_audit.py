@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from connectctl import schema as of
 from connectctl.ops.audit import field_extractor, sequences, transactions
 from connectctl.ops.audit.field_extractor import by_spec, sequence_spec
 from connectctl.ops.audit.scan import PartitionRange, TransactionPart
@@ -15,7 +17,9 @@ from connectctl.ops.jobs import audit
 from connectctl.ops.jobs.audit_sequences import Runs, Wanted
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.task_runtime.spi.converters import converters
 from fakes.auditrows import Message, as_rows, rows, values
+from fakes.schemaregistry import schema_registry
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,12 +33,16 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def found(
-    messages: list[Message], sequence: str, by: str = "key", size: int = 3
+    messages: list[Message],
+    sequence: str,
+    by: str = "key",
+    size: int = 3,
+    configs: dict[str, str] | None = None,
 ) -> list[tuple[Any, ...]]:
     """Source, first and last number of every run, and at the end the counts; messages come in
     batches of ``size``.
     """
-    runs = Runs(Wanted(sequence_spec(sequence), by_spec(by)))
+    runs = Runs(Wanted(sequence_spec(sequence), by_spec(by), converters=configs or {}))
     told: list[SequenceRange] = []
     for at in range(0, len(messages), size):
         for partition in (0, 1):
@@ -216,3 +224,22 @@ def test_transactions_are_joined_on_spark_as_here(spark: SparkSession) -> None:
         totals.torn,
     )
     assert audit.summary_frame(frame).count() == 0
+
+
+@pytest.mark.parametrize("kind", ["AvroConverter", "JsonSchemaConverter", "ProtobufConverter"])
+def test_numbers_in_values_of_a_registry_are_read_by_their_converter(kind: str) -> None:
+    order = of.struct("shop.Order", seq=of.INT64, price=of.decimal(0), by=of.struct(s=of.STRING))
+    with schema_registry() as registry:
+        configs = {"value.converter": kind, "value.converter.schema.registry.url": registry.url}
+        write = converters(configs).of_value
+        made = [
+            write("t", order, {"seq": n, "price": Decimal(n), "by": {"s": "ab"[n % 2]}})
+            for n in range(6)
+        ]
+        messages = [Message(n, each, b"k") for n, each in enumerate([*made, b"other", None])]
+        for sequence in ("$.seq", "$.price"):
+            assert found(messages, sequence, "key", configs=configs) == [("k", 0, 5), (None, 8, 2)]
+        alone = [("ab"[n % 2], n, n) for n in range(6)]
+        by = found(messages, "$.seq", "$.by.s", configs=configs)
+        assert by == sorted([*alone, (None, 8, 2)], key=str)
+        assert found(messages, "$.seq") == [(None, 8, 8)]

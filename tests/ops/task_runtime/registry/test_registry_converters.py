@@ -64,7 +64,7 @@ def test_what_is_written_is_read_with_its_schema(kind: str, registry: FakeRegist
     assert reads("t", of_value("t", None, "plain"))[1] == "plain"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "ProtobufConverter"])
 def test_a_registry_is_asked_once_for_each_schema(kind: str, registry: FakeRegistry) -> None:
     configs = properties(registry, kind)
     of_value, reads = converters(configs).of_value, reading_converters(configs).value.read
@@ -108,7 +108,7 @@ def test_types_of_avro_that_connect_does_not_have(registry: FakeRegistry) -> Non
         ({"a": None}, "a: null"),
     ],
 )
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "ProtobufConverter"])
 def test_a_value_that_does_not_match_is_named(
     kind: str, registry: FakeRegistry, value: Any, why: str
 ) -> None:
@@ -174,17 +174,29 @@ def test_logins_go_to_the_registry_and_into_no_error(registry: FakeRegistry) -> 
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({URL: ""}, "Missing required configuration .schema.registry.url"),
+        ({URL: ""}, "Missing required configuration .value.converter.schema.registry.url"),
         ({URL: "ftp://x"}, "Invalid url"),
-        ({"auto.register.schemas": "maybe"}, "Invalid value maybe"),
-        ({"max.retries": "many"}, "Invalid value many"),
-        ({"basic.auth.credentials.source": "SASL_INHERIT"}, "Unsupported basic.auth"),
-        ({"bearer.auth.credentials.source": "CUSTOM"}, "Unsupported bearer.auth"),
+        (
+            {"auto.register.schemas": "maybe"},
+            "Invalid value maybe for configuration value.converter.auto.register",
+        ),
+        (
+            {"max.retries": "many"},
+            "Invalid value many for configuration value.converter.max.retries",
+        ),
+        (
+            {"basic.auth.credentials.source": "SASL_INHERIT"},
+            "Unsupported value.converter.basic.auth",
+        ),
+        ({"bearer.auth.credentials.source": "CUSTOM"}, "Unsupported value.converter.bearer.auth"),
         (
             {"value.subject.name.strategy": "my.Own"},
-            "Unsupported value.subject.name.strategy my.Own",
+            "Unsupported value.converter.value.subject.name.strategy my.Own",
         ),
-        ({"schema.registry.ssl.truststore.location": "/x.jks"}, "of type JKS"),
+        (
+            {"schema.registry.ssl.truststore.location": "/x.jks"},
+            "value.converter.schema.registry.ssl.truststore.location is of type JKS",
+        ),
     ],
 )
 def test_properties_that_are_wrong_are_named(

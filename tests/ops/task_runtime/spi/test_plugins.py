@@ -163,12 +163,12 @@ def named(kind: type[SourceConnector]) -> dict[str, str]:
         (FILE | {"file": "${file:/etc/x:y}"}, "file refers to a config provider"),
         (FILE | {"topic": "offs"}, "Source tasks may not produce to their own offsets topics"),
         (
-            FILE | {"value.converter": "ProtobufConverter"},
-            "Unsupported converter ProtobufConverter",
+            FILE | {"value.converter": "ProtobufConverters"},
+            "Unsupported converter ProtobufConverters",
         ),
         (
             FILE | {"value.converter": "AvroConverter"},
-            'required configuration "schema.registry.url"',
+            'required configuration "value.converter.schema.registry.url"',
         ),
         (
             FILE | {"transaction.boundary": "connector"},
