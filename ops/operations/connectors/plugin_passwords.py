@@ -59,6 +59,13 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
     return frozenset(found)
 
 
+def plugins_not_told(config: Mapping[str, str]) -> frozenset[str]:
+    """Return the plugins of ``config`` whose properties no worker has listed: that a property is a
+    password is then known by its name and by the form of its value alone.
+    """
+    return frozenset(plugin for _, plugin in _plugins(config) if plugin not in _PASSWORDS_OF)
+
+
 _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 """The password properties by plugin class; each class is requested once per process."""
 
