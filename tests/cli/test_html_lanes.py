@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from connectctl.cli.output.html_lanes import (
     HEIGHT,
@@ -77,7 +78,7 @@ def test_merged_marks_count_every_time_within_once_and_do_not_touch(times: list[
     assert sum(count for _, count in found) == sum(BEGIN <= at <= END for at in times)
     step = (END - BEGIN) * NARROWEST / WIDTH
     starts = [at for at, _ in found]
-    assert all(b - a >= step * 0.99 for a, b in zip(starts, starts[1:], strict=False))
+    assert all(b - a >= step * 0.99 for a, b in pairwise(starts))
 
 
 def test_of_very_many_marks_the_last_are_drawn() -> None:

@@ -174,6 +174,8 @@ class Replacement:
         transactional ids and groups have, names are replaced as in any text; of others only whole
         ones are, because they are names of properties.
         """
+        if not self.pseudonyms:
+            return data
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, list):
