@@ -17,7 +17,7 @@ from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.plugin_passwords import (
     defined_passwords,
-    plugins_not_told,
+    plugins_without_definitions,
 )
 
 Check = Callable[[Clients, Sequence[str], float | None], CheckRun]
@@ -70,7 +70,7 @@ class Recording:
             "connectors": list(connectors),
             "namesReplaced": secret is not None,
             "read": _summary(calls),
-            "leftOut": [*_left_out(calls, masking, names), *_not_told(run)],
+            "leftOut": [*_left_out(calls, masking, names), *_missing_definitions(run)],
         }
         return Bundle(
             replacement.data(manifest),
@@ -94,14 +94,14 @@ def _left_out(calls: Sequence[Call], masking: Masking, names: Names) -> list[str
     return found
 
 
-def _not_told(run: CheckRun) -> list[str]:
+def _missing_definitions(run: CheckRun) -> list[str]:
     """Return whose definitions of passwords are missing: their secrets are masked by other signs."""
     configs = [connector.config for connector in run.context.all_connectors]
-    plugins = sorted(frozenset[str]().union(*map(plugins_not_told, configs)))
+    plugins = sorted(frozenset[str]().union(*map(plugins_without_definitions, configs)))
     if not plugins:
         return []
     return [
-        "definitions of passwords, as no worker told them; secrets of these plugins are masked by "
+        "definitions of passwords, as no worker listed them; secrets of these plugins are masked by "
         f"names and forms alone, look for others: {', '.join(plugins)}"
     ]
 

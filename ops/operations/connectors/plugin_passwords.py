@@ -59,7 +59,7 @@ def defined_passwords(calls: ConnectCalls, config: Mapping[str, str]) -> frozens
     return frozenset(found)
 
 
-def plugins_not_told(config: Mapping[str, str]) -> frozenset[str]:
+def plugins_without_definitions(config: Mapping[str, str]) -> frozenset[str]:
     """Return the plugins of ``config`` whose properties no worker has listed: that a property is a
     password is then known by its name and by the form of its value alone.
     """
