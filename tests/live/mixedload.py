@@ -62,12 +62,6 @@ class MixedLoad:
         self._sink("sink-of-numbers", "numbers")
         self._create("numbers-by-poll", VERIFIABLE | {"topic": "polled", "throughput": "3"})
 
-    def break_something(self) -> None:
-        """Create a sink that cannot write its file: whoever looks has to see that."""
-        file = str(self.directory / "no-such-directory" / "out.txt")
-        config = {"connector.class": FILE_SINK, "file": file, "topics": "files-0", **STRINGS}
-        self.rest.create("broken", config)
-
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Write the files of the sources and do what people do, for as long as this lasts."""
@@ -99,7 +93,6 @@ class MixedLoad:
 
     def _operate(self) -> None:
         deeds = (self._come_and_go, self._pause, self._stop, self._change, self._restart)
-        deeds += (self._come_and_go, self._come_and_go)  # they rebalance
         while not self._over.wait(self._draw.uniform(*PACE)):
             self._draw.choice(deeds)()
 

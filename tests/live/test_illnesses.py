@@ -4,12 +4,9 @@ what is healthy raises no alarm.
 
 from __future__ import annotations
 
-import json
 import secrets
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,39 +43,6 @@ def planted(cluster: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(planted: dict[str, Bed]) -> None:
     wrong = eventually(lambda: _right(planted))
     assert wrong == ["nothing"]
-
-
-def test_a_bundle_has_the_verdict_of_the_whole_catalogue(
-    planted: dict[str, Bed], tmp_path: Path
-) -> None:
-    bundles = (tmp_path / f"{n}.zip" for n in count())
-    assert eventually(lambda: _repeated(planted, next(bundles))) == ["nothing"]
-
-
-def _repeated(planted: dict[str, Bed], file: Path) -> list[str] | None:
-    """Make a bundle, which has to repeat its own verdict always, and that of the catalogue once the
-    cluster is settled.
-    """
-    for bed in planted.values():
-        bed.age()
-    names = [bed.name for bed in planted.values()]
-    made = connectctl("--context", "sandbox-tests", "bundle", *names, "--out", str(file))
-    assert made.code == 0, made.err
-    repeated = connectctl("doctor", "-f", str(file), "-o", "json").json["findings"]
-    with zipfile.ZipFile(file) as archive:
-        verdict = json.loads(archive.read("verdict.json"))["findings"]
-    assert sorted(map(_line, repeated)) == sorted(map(_line, verdict))
-    wrong = [
-        line
-        for title, bed in planted.items()
-        for line in _wrong(title, [f for f in repeated if _about(f, bed.name)])
-    ]
-    print(*wrong, sep="\n")
-    return None if wrong else ["nothing"]
-
-
-def _line(finding: dict[str, Any]) -> tuple[str, ...]:
-    return finding["severity"], finding["id"], finding["subject"], finding["message"]
 
 
 def _right(planted: dict[str, Bed]) -> list[str] | None:
