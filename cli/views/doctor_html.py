@@ -59,7 +59,12 @@ def page(run: CheckRun, found: Sequence[Finding], origin: PageOrigin) -> str:
         looked_at=utc(run.now * 1000),
         group=picture([*_group(run, begin)], begin, run.now),
         pictures=[
-            (name, picture([*_connector(run, name, begin)], begin, run.now)) for name in names
+            (
+                name,
+                picture([*_connector(run, name, begin)], begin, run.now),
+                _tasks_left_out(run, name),
+            )
+            for name in names
         ],
         left_out=len(run.context.names) - len(names),
     )
@@ -118,7 +123,7 @@ def _group(run: CheckRun, begin: float) -> Iterator[Lane]:
 
 def _connector(run: CheckRun, name: str, begin: float) -> Iterator[Lane]:
     history = run.context.history
-    parts = {task: past for (owner, task), past in history.statuses.items() if owner == name}
+    parts = _parts(run, name)
     failed = {
         task: max((p.at or 0 for p in past if p.state == State.FAILED), default=0)
         for task, past in parts.items()
@@ -136,6 +141,16 @@ def _connector(run: CheckRun, name: str, begin: float) -> Iterator[Lane]:
     yield Lane("configurations", marks=changes)
     times = [at for key in history.offset_times.get(name, {}).values() for at in key]
     yield Lane("source offsets", marks=_counted(times, begin, run.now, "good", "offsets"))
+
+
+def _parts(run: CheckRun, name: str) -> dict[int, Sequence[StatusRecord]]:
+    """Return the statuses of the connector and of each of its tasks."""
+    statuses = run.context.history.statuses
+    return {task: past for (owner, task), past in statuses.items() if owner == name}
+
+
+def _tasks_left_out(run: CheckRun, name: str) -> int:
+    return max(0, len(_parts(run, name).keys() - {CONNECTOR_INSTANCE}) - TASKS)
 
 
 def _change(kind: str, task: int | None) -> str:

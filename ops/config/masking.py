@@ -31,8 +31,6 @@ SHORTEST_SEEN = 6
 """The same for secrets that were found in configurations, which also have defaults such as
 ``test``.
 """
-_MOST_SEEN = 10_000
-
 _WORDS = (
     r"(?:passw(?:or)?d|passwd|pwd|passphrase|passcode|secret|token(?!i[sz])|credential|jaas|authori[sz]ation(?![._-])|"
     r"api[._-]?key|(?:access|account|private|secret|shared|sas|master|encryption|signing|license)[._-]?key|user[._-]?info|"
@@ -258,12 +256,10 @@ def _applied(rules: tuple[_Rule, ...], text: str) -> str:
 
 
 def _without(text: str, known: Iterable[str]) -> str:
-    for secret in (
-        *_longest_first(s for s in known if len(s) >= SHORTEST),
-        *seen_secrets.longest_first,
-    ):
-        if secret in text:
-            text = text.replace(secret, MASK)
+    for secret in _longest_first(s for s in known if len(s) >= SHORTEST):
+        text = text.replace(secret, MASK)
+    for secret in seen_secrets.possible_in(text):
+        text = text.replace(secret, MASK)
     return text
 
 
@@ -431,8 +427,7 @@ class SeenSecrets:
     """The secrets that this process has read."""
 
     def __init__(self) -> None:
-        self._all: set[str] = set()
-        self._sorted: tuple[str, ...] = ()
+        self._by_beginning: dict[str, set[str]] = {}
         self._waiting: list[tuple[Mapping[str, Any], frozenset[str]]] = []
         self._harmless: set[int] = set()
 
@@ -442,28 +437,37 @@ class SeenSecrets:
         """
         self._waiting.append((config, passwords))
 
-    @property
-    def longest_first(self) -> tuple[str, ...]:
-        """Return all secrets, longest first."""
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            found = {
-                secret
-                for config, passwords in waiting
-                if passwords
-                for secret in secrets_of(config, passwords)
-            }
-            for name, value in _pairs([config for config, passwords in waiting if not passwords]):
-                if hash((name, value)) in self._harmless:
-                    continue
-                if secrets := set(secrets_of({name: value})):
-                    found |= secrets
-                else:
-                    self._harmless.add(hash((name, value)))
-            if new := list(found - self._all)[: max(_MOST_SEEN - len(self._all), 0)]:
-                self._all.update(new)
-                self._sorted = _longest_first(self._all)
-        return self._sorted
+    def possible_in(self, text: str) -> tuple[str, ...]:
+        """Return the secrets whose first characters are in ``text``, longest first: a thousand
+        connectors have too many secrets for each of them to be searched in each text.
+        """
+        self._extract()
+        if not self._by_beginning:
+            return ()
+        begins = {text[n : n + SHORTEST_SEEN] for n in range(len(text) - SHORTEST_SEEN + 1)}
+        found = begins & self._by_beginning.keys()
+        return _longest_first(each for begin in found for each in self._by_beginning[begin])
+
+    def _extract(self) -> None:
+        """Extract the secrets of the configurations that were added."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        found = {
+            secret
+            for config, passwords in waiting
+            if passwords
+            for secret in secrets_of(config, passwords)
+        }
+        for name, value in _pairs([config for config, passwords in waiting if not passwords]):
+            if hash((name, value)) in self._harmless:
+                continue
+            if secrets := set(secrets_of({name: value})):
+                found |= secrets
+            else:
+                self._harmless.add(hash((name, value)))
+        for secret in found:
+            self._by_beginning.setdefault(secret[:SHORTEST_SEEN], set()).add(secret)
 
 
 def _pairs(configs: list[Mapping[str, Any]]) -> set[tuple[str, str]]:

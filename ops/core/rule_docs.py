@@ -57,7 +57,7 @@ def rule_docs() -> dict[str, RuleDoc]:
 
 def sections(path: Path) -> list[RuleDoc]:
     """Return the findings of one document, in its order."""
-    text = path.read_text("utf-8").replace("`", "")
+    text = path.read_text("utf-8").replace("`", "") + "\n"
     return [
         RuleDoc(id_, title, severity, source or None, body.strip(), path.name)
         for id_, title, severity, source, body in _SECTION.findall(text)

@@ -4,13 +4,16 @@
 
 Config, status and offsets topics as workers write them, on a broker of its own; of each task the
 offsets topic has ``--commits`` records, as before compaction. Whole commands, start-up included,
-beside ``preflight`` and ``transactions list``.
+beside ``preflight`` and ``transactions list``; then ``bundle``, the size of its archive, and
+``doctor -f`` of it.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import httpx
 
@@ -34,6 +37,24 @@ def commits(company: Company, count: int) -> Iterator[Pair]:
         for number, name in enumerate(company.names()):
             for task in range(company.count(number)):
                 yield spelled([name, {"table": f"t{task}"}]), spelled({"lsn": n})
+
+
+# Each run writes an archive of its own: bundle does not replace one.
+_TO_NEW_FILE = 'exec "$@" --out "$0/$$.zip"'
+
+
+def bundles(cluster: Sequence[str], wish: argparse.Namespace) -> None:
+    """Print what a bundle takes, its size, and what the same verdict takes from it."""
+    with tempfile.TemporaryDirectory() as directory:
+        command = ["sh", "-c", _TO_NEW_FILE, directory, *connectctl(*cluster, "bundle")]
+        found = measure(command, wish.runs)
+        print(found.line(f"bundle, {wish.connectors:,} connectors"), flush=True)
+        archive = max(Path(directory).glob("*.zip"))
+        print(f"    archive: {archive.stat().st_size:,} bytes")
+        found = measure(
+            connectctl("doctor", "-f", str(archive), "-o", "json"), wish.runs, expect=(0, 1)
+        )
+        print(found.line("doctor -f of it"), flush=True)
 
 
 def main() -> None:
@@ -63,6 +84,7 @@ def main() -> None:
                 busiest = max(counts.values(), key=lambda by: sum(by.values()))
                 each = {what: f"{number / wish.runs:g}" for what, number in busiest.items()}
                 print(f"    requests of the worker with most: {each}", flush=True)
+            bundles(["--bootstrap-servers", up.bootstrap_servers, "--group-id", GROUP], wish)
 
 
 if __name__ == "__main__":

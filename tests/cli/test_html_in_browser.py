@@ -77,6 +77,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             pages.ORIGIN,
         ),
         "nothing seen": cluster_html.page(pages.nothing(), pages.ORIGIN),
+        "doctor": pages.doctored(),
+        "doctor of long names": pages.doctored(2, 30, "c" * 200),
     }
     directory = tmp_path_factory.mktemp("pages")
     found = {name: directory / f"{name}.html" for name in texts}
@@ -92,6 +94,8 @@ PAGES = (
     "cluster",
     "cluster of long names",
     "nothing seen",
+    "doctor",
+    "doctor of long names",
 )
 
 

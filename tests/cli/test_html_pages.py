@@ -108,6 +108,8 @@ EVERY = {
     "audit without violations": lambda: audit_html.page(pages.audited(bad=False), pages.ORIGIN),
     "cluster": lambda: cluster_html.page(pages.busy(), pages.ORIGIN),
     "cluster of which nothing was seen": lambda: cluster_html.page(pages.nothing(), pages.ORIGIN),
+    "doctor": lambda: pages.doctored(3),
+    "doctor of many": lambda: pages.doctored(55, 25, HOSTILE.replace("\udc80", "")),
 }
 
 

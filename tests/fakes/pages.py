@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from connectctl.cli.views import doctor_html
 from connectctl.cli.views.html_origin import PageOrigin
 from connectctl.ops.audit import field_extractor
 from connectctl.ops.audit.plan import AuditRequest
@@ -13,16 +15,22 @@ from connectctl.ops.audit.sequences import SourceTotals
 from connectctl.ops.audit.summary import Summary
 from connectctl.ops.audit.verdict import Audit, findings_of
 from connectctl.ops.audit.violations import KINDS, Violation
+from connectctl.ops.checks.runner import doctor_run
 from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector, State, Status, Verdict
 from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.cluster.observe import ClusterView, InternalTopic
 from connectctl.ops.operations.connectors.observe import ConnectorHealth
-from fakes.kafkareads import connect_group
+from fakes.kafkareads import FakeKafka, connect_group
+from fakes.session import FakeSession
+from fakes.workers import FakeConnector, FakeWorkers
 
 NOON = 1_700_000_000_000
+HOUR = 3600
+CONFIG = {"connector.class": "x.y.Source"}
 LONG = "inventory.public.order_line_items_with_a_very_long_name_that_somebody_chose_in_2016"
 ORIGIN = PageOrigin(
     (
@@ -181,3 +189,42 @@ def busy() -> ClusterView:
             ),
         ),
     )
+
+
+def doctored(connectors: int = 3, tasks: int = 4, name: str = "orders") -> str:
+    """The page of ``doctor`` about connectors that failed, were paused and ran within twenty hours."""
+    names = [f"{name}-{n}" for n in range(connectors)]
+    config: list[ConsumerRecord] = []
+    status: list[ConsumerRecord] = []
+    offsets: list[ConsumerRecord] = []
+
+    def write(log: list[ConsumerRecord], key: str, value: object, at: float) -> None:
+        data = json.dumps(value).encode()
+        log.append(ConsumerRecord(key.encode(), data, 0, len(log), int(at * 1000)))
+
+    now = NOON / 1000
+    for each in names:
+        write(config, f"connector-{each}", {"properties": CONFIG}, now - 20 * HOUR)
+        for task in range(tasks):
+            write(config, f"task-{each}-{task}", {"properties": CONFIG}, now - 20 * HOUR)
+        write(config, f"commit-{each}", {"tasks": tasks}, now - 20 * HOUR)
+        for hour, state in ((20, "RUNNING"), (6, "PAUSED"), (5, "RUNNING"), (1, "FAILED")):
+            for task in range(tasks):
+                told = {"state": state, "trace": None, "worker_id": "one:8083", "generation": hour}
+                if state == "FAILED":
+                    told["trace"] = f"java.io.IOException: {LONG} is full"
+                write(status, f"status-task-{each}-{task}", told, now - hour * HOUR + task)
+        for minute in range(0, 19 * 60, 20):
+            write(
+                offsets, json.dumps([each, {"t": 1}]), {"n": minute}, now - 20 * HOUR + minute * 60
+            )
+    owners = [(each, task) for each in names for task in (-1, *range(tasks))]
+    kafka = FakeKafka(
+        {"cfg": config, "off": offsets, "sta": status, "__consumer_offsets": []},
+        groups={"connect": connect_group("connect", one=owners)},
+    )
+    failed = FakeConnector(tasks=["FAILED"] * tasks, config=CONFIG)
+    told = {"topics.config": "cfg", "topics.offsets": "off", "topics.status": "sta"}
+    workers = FakeWorkers({each: replace(failed) for each in names})
+    run = doctor_run(FakeSession(told=told, reads=kafka, calls=workers), (), now)
+    return doctor_html.page(run, run.findings(), ORIGIN)

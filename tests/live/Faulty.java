@@ -19,7 +19,8 @@ import org.apache.kafka.connect.source.SourceTask;
 
 /**
  * A source whose tasks fail as a file tells: FAULT-0 for task 0. A passing fault is gone with the failure, a stubborn one
- * has the same exception and stays, a lasting one is of the data.
+ * has the same exception and stays, a lasting one is of the data. After the word may come an exception's class, and a
+ * message: "passing java.net.SocketTimeoutException Read timed out".
  */
 public class Faulty extends SourceConnector {
     private Map<String, String> properties;
@@ -81,17 +82,25 @@ public class Faulty extends SourceConnector {
                 return null;
             }
             try {
-                String[] told = Files.readString(fault).strip().split(" ", 2);
+                String[] told = Files.readString(fault).strip().split(" ", 3);
                 if (told[0].equals("lasting")) {
-                    throw new DataException("not JSON: " + told[1]);
+                    throw new DataException("not JSON: " + told[1] + " " + told[2]);
                 }
                 if (told[0].equals("passing")) {
                     Files.delete(fault);
                 }
-                throw new ConnectException("lost", new TimeoutException("Timed out waiting for a node assignment."));
-            } catch (IOException e) {
+                throw new ConnectException("lost", cause(told));
+            } catch (IOException | ReflectiveOperationException e) {
                 throw new ConnectException(e);
             }
+        }
+
+        private static Throwable cause(String[] told) throws ReflectiveOperationException {
+            if (told.length == 1) {
+                return new TimeoutException("Timed out waiting for a node assignment.");
+            }
+            String message = told.length > 2 ? told[2] : "it happens";
+            return (Throwable) Class.forName(told[1]).getConstructor(String.class).newInstance(message);
         }
 
         @Override

@@ -71,22 +71,24 @@ FAULTY = "com.example.FaultySource"
 
 
 @contextmanager
-def cluster_with_faults(directory: Path) -> Iterator[Sandbox]:
+def cluster_with_faults(directory: Path, name: str = "faults", **spec: Any) -> Iterator[Sandbox]:
     """A cluster of one worker with a source whose tasks fail as files tell; see Faulty.java."""
     source = SOURCE.with_name("Faulty.java")
-    with cluster_with(directory, "faults", source, [FAULTY], "faulty.Faulty") as sandbox:
+    with cluster_with(directory, name, source, [FAULTY], "faulty.Faulty", **spec) as sandbox:
         yield sandbox
 
 
 @contextmanager
-def cluster_with(directory: Path, name: str, *plugin: Any) -> Iterator[Sandbox]:
-    """A cluster of one worker that has the classes of ``compiled``."""
+def cluster_with(directory: Path, name: str, *plugin: Any, **spec: Any) -> Iterator[Sandbox]:
+    """A cluster of one worker that has the classes of ``compiled``, with more of ``SandboxSpec``."""
     jars = cached(parse_version(LATEST))
     assert jars is not None
     own = compiled(jars.root / "connect", directory, *plugin)
     properties = {"plugin.path": f"{jars.plugins},{own}"}
     sandbox = up(
-        SandboxSpec(name=name, workers=1, support="enabled", extra_worker_properties=properties)
+        SandboxSpec(
+            name=name, workers=1, support="enabled", extra_worker_properties=properties, **spec
+        )
     )
     try:
         yield sandbox

@@ -8,16 +8,13 @@ import json
 import stat
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from live.real import Ran, Workers, connectctl, eventually, workers
-from live.standins import FAULTY, cluster_with_faults
-
-if TYPE_CHECKING:
-    from connectctl.ops.sandbox.cluster import Sandbox
+from live.faults import Faults
+from live.real import connectctl, eventually
+from live.standins import cluster_with_faults
 
 pytestmark = pytest.mark.live
 
@@ -36,43 +33,6 @@ SECRETS = {
 """Secrets of a connector by the property, one for each way in which one is recognised."""
 QUOTED = "planted-Secret-03"
 """The secret that the trace of a task quotes, and that no form tells."""
-
-
-@dataclass
-class Faults:
-    """A cluster, and the directory of its tasks' faults."""
-
-    cluster: Sandbox
-    directory: Path
-
-    @property
-    def rest(self) -> Workers:
-        return workers(self.cluster)
-
-    def create(self, name: str, tasks: int, **more: str) -> None:
-        config = {
-            "connector.class": FAULTY,
-            "fault": str(self.directory / name),
-            "tasks.max": str(tasks),
-        }
-        self.rest.create(name, config | more)
-        eventually(lambda: self.rest.state(name) == ["RUNNING"] * (tasks + 1))
-
-    def plant(self, name: str, task: int, told: str) -> None:
-        (self.directory / f"{name}-{task}").write_text(told)
-
-    def failed(self) -> set[str]:
-        """The FAILED tasks, as workers report them."""
-        found = self.rest.call("GET", "/connectors?expand=status").json()
-        return {
-            f"{name}/{task['id']}"
-            for name, each in found.items()
-            for task in each["status"]["tasks"]
-            if task["state"] == "FAILED"
-        }
-
-    def run(self, *args: str) -> Ran:
-        return connectctl("--context", "sandbox-faults", *args)
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +54,8 @@ def findings(data: dict[str, Any]) -> list[tuple[str, ...]]:
 def test_what_passes_is_cured_once_and_what_lasts_is_left_alone_and_said(faults: Faults) -> None:
     for task in range(3):
         faults.plant("lasting", task, f"lasting row {task} of door {QUOTED}")
-    for task in (0, 1):
-        faults.plant("transient", task, "passing")
+    faults.plant("transient", 0, "passing")
+    faults.plant("transient", 1, "passing org.apache.kafka.common.errors.NotCoordinatorException")
     faults.plant("transient", 2, "stubborn")
     lasting = {f"lasting/{task}" for task in range(3)}
     eventually(lambda: faults.failed() == lasting | {"transient/0", "transient/1", "transient/2"})

@@ -8,12 +8,14 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from connectctl.ops.checks.bundle.codec import KIND
 from connectctl.ops.checks.bundle.tape import Call
+from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import path_of
 
 SHORTEST = 3
@@ -24,7 +26,8 @@ WORDS = frozenset(
         *("info", "trace", "version", "kafka", "connect", "apache", "org", "com", "key"),
         *("value", "true", "false", "null", "running", "failed", "paused", "stopped"),
         *("unassigned", "restarting", "default", "consumer", "producer", "admin", "file"),
-        *("class", "http", "https", "localhost"),
+        *("class", "http", "https", "localhost", "errors", "transforms", "predicates"),
+        *("converter", "header", "offsets", "storage", "group", "partition", "partitions"),
     }
 )
 """Words of Kafka, Connect and configurations: as names they are kept, because they mean nothing and
@@ -35,6 +38,8 @@ _CONNECTOR = re.compile(
     r"|(?:status-)?task-(.+)-\d+|\[\"((?:[^\"\\]|\\.)+)\",.*"
 )
 _TOPIC = re.compile(r"status-topic-(.+):connector-(.+)")
+_TOPIC_PROPERTY = re.compile(r"(?:.*\.)?topics?(?:\.name)?")
+_LEGAL = re.compile(r"[\w.-]{1,249}", re.ASCII)
 _RUN = re.compile(r"[^\W_](?:[\w.-]*[^\W_])?")
 _WORD = re.compile(r"[^\W_]+")
 Data = Any
@@ -112,19 +117,25 @@ def _in(data: Data) -> Iterator[tuple[str, str]]:
         for each in data:
             yield from _in(each)
     elif isinstance(data, dict):
-        if isinstance(topic := data.get("topic"), str):
-            yield "topic", topic
-        if isinstance(data.get("topics"), str):
-            yield from (("topic", each.strip()) for each in data["topics"].split(","))
+        yield from (("topic", name) for name in _topics_of(data))
         if data.get(KIND) == "TopicFacts":
             yield "topic", data["name"]
         if data.get(KIND) == "Assignment":
             yield from (("connector", name) for name in data["connectors"]["$list"])
             yield from (("connector", task["$list"][0]) for task in data["tasks"]["$list"])
-        if isinstance(key := data.get("$bytes"), str):
-            yield from _in_key(key)
+        if isinstance(raw := data.get("$bytes"), str):
+            yield from _in_key(raw)
+            with suppress(ValueError):
+                yield from _in(read_json(raw))
         for each in data.values():
             yield from _in(each)
+
+
+def _topics_of(config: Mapping[str, Data]) -> Iterator[str]:
+    """Yield the topics that properties name: ``topics``, ``errors.deadletterqueue.topic.name`` …"""
+    for name, value in config.items():
+        if isinstance(value, str) and _TOPIC_PROPERTY.fullmatch(name):
+            yield from filter(_LEGAL.fullmatch, (each.strip() for each in value.split(",")))
 
 
 def _in_key(key: str) -> Iterator[tuple[str, str]]:
@@ -159,9 +170,12 @@ class Replacement:
         ]
 
     def data(self, data: Data) -> Data:
-        """Return JSON values with pseudonyms. Of the names of members, only whole ones are
-        replaced: others are names of properties.
+        """Return JSON values with pseudonyms. In the names of members with a hyphen, which
+        transactional ids and groups have, names are replaced as in any text; of others only whole
+        ones are, because they are names of properties.
         """
+        if not self.pseudonyms:
+            return data
         if isinstance(data, str):
             return self.text(data)
         if isinstance(data, list):
@@ -169,9 +183,12 @@ class Replacement:
         if not isinstance(data, dict):
             return data
         return {
-            self.pseudonyms.get(key, key): each if key == KIND else self.data(each)
+            self._member(key): each if key == KIND else self.data(each)
             for key, each in data.items()
         }
+
+    def _member(self, name: str) -> str:
+        return self.text(name) if "-" in name else self.pseudonyms.get(name, name)
 
     def text(self, text: str) -> str:
         """Return ``text`` with pseudonyms."""

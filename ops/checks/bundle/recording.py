@@ -15,7 +15,10 @@ from connectctl.ops.checks.bundle.tape import LEFT_OUT, Answers, Call, Tape, pla
 from connectctl.ops.checks.runner import CheckRun
 from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.times import iso_utc
-from connectctl.ops.operations.connectors.plugin_passwords import defined_passwords
+from connectctl.ops.operations.connectors.plugin_passwords import (
+    defined_passwords,
+    plugins_without_definitions,
+)
 
 Check = Callable[[Clients, Sequence[str], float | None], CheckRun]
 """A check of the connectors that the user named, at a time in seconds since the epoch; None: now."""
@@ -67,7 +70,7 @@ class Recording:
             "connectors": list(connectors),
             "namesReplaced": secret is not None,
             "read": _summary(calls),
-            "leftOut": _left_out(calls, masking, names),
+            "leftOut": [*_left_out(calls, masking, names), *_missing_definitions(run)],
         }
         return Bundle(
             replacement.data(manifest),
@@ -89,6 +92,18 @@ def _left_out(calls: Sequence[Call], masking: Masking, names: Names) -> list[str
     if names.kept:
         found.append(f"pseudonyms of names that are common words: {', '.join(names.kept)}")
     return found
+
+
+def _missing_definitions(run: CheckRun) -> list[str]:
+    """Return whose definitions of passwords are missing: their secrets are masked by other signs."""
+    configs = [connector.config for connector in run.context.all_connectors]
+    plugins = sorted(frozenset[str]().union(*map(plugins_without_definitions, configs)))
+    if not plugins:
+        return []
+    return [
+        "definitions of passwords, as no worker listed them; secrets of these plugins are masked by "
+        f"names and forms alone, look for others: {', '.join(plugins)}"
+    ]
 
 
 def repeat(bundle: Bundle, check: Check) -> tuple[Clients, CheckRun]:

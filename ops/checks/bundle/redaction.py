@@ -33,6 +33,8 @@ class Masking:
 
     passwords: frozenset[str] = frozenset()
     left_out: Counter[str] = field(default_factory=Counter)
+    _hidden: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Texts without secrets, by name and text: tasks repeat the properties of their connector."""
 
     def of(self, calls: Iterable[Call]) -> list[Call]:
         """Return the calls without secrets."""
@@ -53,7 +55,10 @@ class Masking:
         return Call(self._text(call.name), self.data(call.arguments), hidden)
 
     def _text(self, text: str, name: str = "") -> str:
-        return value_of(name, secrets_hidden(text), self.passwords)
+        key = name, text
+        if key not in self._hidden:
+            self._hidden[key] = value_of(name, secrets_hidden(text), self.passwords)
+        return self._hidden[key]
 
     def data(self, data: Data, name: str = "") -> Data:
         """Return ``data`` without secrets; ``name`` is that of the property or member."""

@@ -68,6 +68,13 @@ def defined_passwords(
     return frozenset(found)
 
 
+def plugins_without_definitions(config: Mapping[str, str]) -> frozenset[str]:
+    """Return the plugins of ``config`` whose properties no worker has listed: that a property is a
+    password is then known by its name and by the form of its value alone.
+    """
+    return frozenset(plugin for _, plugin in _plugins(config) if plugin not in _PASSWORDS_OF)
+
+
 _PASSWORDS_OF: dict[str, frozenset[str]] = {}
 """The password properties by plugin class; each class is requested once per process."""
 
