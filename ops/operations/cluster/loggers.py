@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
@@ -17,9 +18,6 @@ from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Noop, Plan
 from connectctl.ops.core.step import Step
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 CLUSTER_SCOPE = (3, 7, 0)
 """The first release whose workers set a level on all workers (KIP-976)."""

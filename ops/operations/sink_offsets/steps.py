@@ -15,9 +15,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from connectctl.ops.clients.protocols import GroupOffsetWrites
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted, some_of
@@ -41,10 +43,6 @@ from connectctl.ops.operations.sink_offsets.changes import (
     partition_json,
 )
 from connectctl.ops.operations.sink_offsets.observe import group_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupOffsetWrites
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
 
 
 @dataclass(frozen=True)

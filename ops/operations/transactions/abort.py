@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
 from connectctl.ops.connect.transactional_ids import LEADER, may_be_task_id
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
@@ -27,9 +27,6 @@ from connectctl.ops.operations.fencing.snapshot import (
 )
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
 
 
 @dataclass

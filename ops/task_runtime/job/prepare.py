@@ -43,6 +43,7 @@ from connectctl.ops.task_runtime.job.task_count import count_tasks, refusal
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import (
     SUPPORT,
+    DeliverySettings,
     check,
     delivery_settings,
     group_delivery,
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
-    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult
 
 PATIENCE = 10.0

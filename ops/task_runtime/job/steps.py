@@ -6,7 +6,7 @@ change the connector of live workers hold the lock of the Connect cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -15,8 +15,6 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.acls import Right
 

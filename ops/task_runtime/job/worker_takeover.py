@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import Refused, TimedOut
@@ -14,10 +13,8 @@ from connectctl.ops.operations.connectors.observe import read_facts
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
+from connectctl.ops.task_runtime.job.environment import JobEnvironment
 from connectctl.ops.task_runtime.job.group_members import check_group_is_free
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.environment import JobEnvironment
 
 PAUSE = 0.3
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.partition_changes import reads
@@ -33,9 +34,6 @@ from connectctl.ops.operations.connectors.configure import ChangeConfig
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 
 @dataclass(frozen=True)
