@@ -65,7 +65,8 @@ class WorkersContext(RunContext):
 
         self.retries("fence its tasks", fence)
         self.retries(
-            f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(workers)
+            f"{verb} {name} on its workers",
+            lambda: SetTargetState(name, verb).apply(workers),
         )
         return Await(name, WANTED[verb]).apply(workers)
 

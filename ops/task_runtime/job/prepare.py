@@ -308,7 +308,7 @@ def plan(
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
     if runs and ready.take_over and ready.before.target != STOPPED:
-        steps.append(StopOnWorkers(name, f"stop {name} on its workers", ready.before.target))
+        steps.append(StopOnWorkers(name, f"stop {name} on its workers", now=ready.before.target))
     steps += [StartConnector(name, each) for each in ready.connector_steps if runs]
     if runs and not ready.take_over:
         steps.append(

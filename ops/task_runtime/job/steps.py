@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 
 if TYPE_CHECKING:
@@ -54,12 +54,10 @@ class JobContext(HandBackContext, Protocol):
 
 
 @dataclass(frozen=True)
-class JobStep(Step[C], Generic[C]):
+class JobStep(ResourceStep[C], Generic[C]):
     """A step of a run."""
 
-    subject: str
     text: str
-    now: str = ""
     locked = False
 
     def describe(self) -> str:

@@ -35,9 +35,7 @@ def stop_on_workers(run: JobEnvironment, workers: StepContext) -> str | None:
         f"{name} is stopped on its workers. If this run is killed: connectctl connectors "
         f"{run.ready.hand_back_action} {name}"
     )
-    run.retries(
-        f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(workers)
-    )
+    run.retries(f"stop {name} on its workers", lambda: SetTargetState(name, "stop").apply(workers))
     return Await(name, State.STOPPED).apply(workers)
 
 
