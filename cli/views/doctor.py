@@ -12,12 +12,11 @@ from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.prometheus import labels_of
 from connectctl.ops.checks.history import timeline
 from connectctl.ops.checks.patients import Patient, patients
-from connectctl.ops.core.finding import Severity, counted
+from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.times import utc
 
 if TYPE_CHECKING:
     from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.core.finding import Finding
 
 MOST_CHANGES = 6
 """The number of changes that are printed of a connector; the JSON has more."""

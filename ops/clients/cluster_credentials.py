@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.secrets import reveal
 from connectctl.ops.config.endpoints import problem_of_brokers
 from connectctl.ops.config.java_clients import from_java
+from connectctl.ops.config.settings import Settings
 from connectctl.ops.core.errors import BadInput, Unreachable
 from connectctl.ops.kafka.bootstrap import NAME_IT, share_a_server
-
-if TYPE_CHECKING:
-    from connectctl.ops.config.settings import Settings
 
 _PLAINTEXT, _SASL = "PLAINTEXT", "SASL_"
 _MECHANISM = "sasl.mechanism"

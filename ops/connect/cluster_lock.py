@@ -7,8 +7,8 @@ group is Stable.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+from urllib.parse import quote, unquote
 
 from connectctl.ops.config.numbers import whole_number
 
@@ -18,18 +18,7 @@ _MARK = "connectctl"
 
 def _quoted(text: str) -> str:
     """Return ``text`` in ASCII without separators: all but a few bytes are written as ``%XX``."""
-    return re.sub(
-        rb"[^\w.:@-]", lambda found: b"%%%02X" % found[0][0], text.encode(errors="replace")
-    ).decode()
-
-
-def _unquoted(text: str) -> str:
-    raw = re.sub(
-        rb"%([0-9A-Fa-f]{2})",
-        lambda found: bytes.fromhex(found[1].decode()),
-        text.encode(errors="replace"),
-    )
-    return raw.decode(errors="replace")
+    return quote(text, safe=":@", errors="replace")
 
 
 def group_of(group_id: str) -> str:
@@ -63,7 +52,7 @@ class LockHolder:
         """
         head, *pairs = client_id.split(";")
         fields = {
-            name: _unquoted(value) for name, _, value in (pair.partition("=") for pair in pairs)
+            name: unquote(value) for name, _, value in (pair.partition("=") for pair in pairs)
         }
         if head != _MARK or not {"run", "by", "since"} <= fields.keys():
             return cls("", client_id, "", address=address, member=member)

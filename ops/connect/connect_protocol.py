@@ -182,39 +182,31 @@ def is_address(worker: str) -> bool:
     return _AT not in worker
 
 
-class _ProtocolReader(FieldReader):
-    """A reader that returns empty values for null."""
-
-    def text(self) -> str:
-        return self.take(max(0, self.number(2))).decode()
-
-    def block(self) -> bytes:
-        return self.take(max(0, self.number(4)))
-
-    def tasks(self) -> list[tuple[str, int]]:
-        found = []
-        for _ in range(max(0, self.number(4))):
-            connector = self.text()
-            found += [(connector, self.number(4)) for _ in range(max(0, self.number(4)))]
-        return found
+def _tasks(reader: FieldReader) -> list[tuple[str, int]]:
+    """Return the connectors and tasks in an assignment."""
+    found = []
+    for _ in range(max(0, reader.number(4))):
+        connector = reader.string()
+        found += [(connector, reader.number(4)) for _ in range(max(0, reader.number(4)))]
+    return found
 
 
 def decode_metadata(data: bytes) -> tuple[str, int]:
     """Return ``(REST URL, config offset)`` from a member's metadata of any protocol version. Raises
     ``ValueError``.
     """
-    reader = _ProtocolReader(data)
+    reader = FieldReader(data)
     reader.number(2)
-    return reader.text(), reader.number(8)
+    return reader.string(), reader.number(8)
 
 
 def decode_current(data: bytes) -> Assignment | None:
     """Return the assignment that a member had when it joined; None for version 0, which releases it
     first.
     """
-    reader = _ProtocolReader(data)
+    reader = FieldReader(data)
     version = reader.number(2)
-    reader.text()
+    reader.string()
     reader.number(8)
     return decode_assignment(reader.block()) if version >= 1 else None
 
@@ -228,14 +220,14 @@ def decode_assignment(data: bytes) -> Assignment | None:
     """
     if not data:
         return None
-    reader = _ProtocolReader(data)
+    reader = FieldReader(data)
     version, error = reader.number(2), reader.number(2)
-    leader_id, leader_url, config_offset = reader.text(), reader.text(), reader.number(8)
-    assigned = reader.tasks()
+    leader_id, leader_url, config_offset = reader.string(), reader.string(), reader.number(8)
+    assigned = _tasks(reader)
     revoked: list[tuple[str, int]] = []
     delay = 0
     if version >= 1:
-        revoked = reader.tasks()
+        revoked = _tasks(reader)
         delay = reader.number(4)
     return Assignment(
         leader_id=leader_id,

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from connectctl.ops.config.masking import masked, remember
 from connectctl.ops.connect import status_topic
@@ -24,21 +24,12 @@ from connectctl.ops.core.finding import counted
 if TYPE_CHECKING:
     from connectctl.ops.kafka.records import ConsumerRecord
 
-_UNRESERVED = frozenset(ascii_letters + digits + "-._~")
-"""The characters that a URL may contain without escapes (RFC 3986)."""
-
 
 def path_of(*segments: str) -> str:
     """Return a path of the REST API; each segment is escaped, because connector names may have
     slashes and spaces.
     """
-    return "".join("/" + "".join(map(_escaped, segment)) for segment in segments)
-
-
-def _escaped(character: str) -> str:
-    if character in _UNRESERVED:
-        return character
-    return "".join(f"%{byte:02X}" for byte in character.encode())
+    return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
 class State(StrEnum):

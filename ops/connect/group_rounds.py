@@ -60,27 +60,23 @@ def _decoded(value: bytes, written: float) -> GroupRound:
     version = reader.number(2)
     if not 0 <= version <= _NEWEST:
         raise ValueError(f"its version is {version}")
-    _text(reader)
+    reader.string()
     generation = reader.number(4)
-    _text(reader)
-    leader_id = _text(reader)
+    reader.string()
+    leader_id = reader.string()
     changed = reader.number(8) / 1000 if version >= 2 else -1.0
     leader, members, ids = "", dict[str, int](), dict[str, str]()
     for _ in range(max(0, reader.number(4))):
-        member_id = _text(reader)
+        member_id = reader.string()
         if version >= 3:
-            _text(reader)
-        client, host = _text(reader), _text(reader)
+            reader.string()
+        client, host = reader.string(), reader.string()
         reader.take(8 if version >= 1 else 4)
-        url, offset = decode_metadata(reader.take(max(0, reader.number(4))))
-        reader.take(max(0, reader.number(4)))
+        url, offset = decode_metadata(reader.block())
+        reader.block()
         address = rest_url(url).partition("//")[2].partition("/")[0]
         name = address or f"{client}@{host.lstrip('/')}"
         members[name] = offset
         ids[member_id] = name
         leader = name if member_id == leader_id else leader
     return GroupRound(generation, changed if changed > 0 else written, leader, members, ids)
-
-
-def _text(reader: FieldReader) -> str:
-    return reader.take(max(0, reader.number(2))).decode()

@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect import status_topic
 from connectctl.ops.connect.config_topic import CONNECTOR, MEMBERS, ConfigState, decode
-from connectctl.ops.connect.connect_protocol import mirror_source
+from connectctl.ops.connect.connect_protocol import ConnectGroup, mirror_source
 from connectctl.ops.connect.offset_store import TOPIC
 
 if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
     from connectctl.ops.connect.group_mark import GroupMark
     from connectctl.ops.kafka.records import ConsumerRecord
     from connectctl.ops.kafka.visibility import Gap

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from connectctl.ops.connect.source_offsets import StoredOffset, read_offset
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.records import ConsumerRecord
 
 
 class Side(StrEnum):

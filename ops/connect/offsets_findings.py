@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.last_commit import Commits, Side, age_difference, last_commit
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, in_hash_order, java_map
 from connectctl.ops.connect.source_offsets import ConnectorOffsets, SourceOffset, StoredOffset
 from connectctl.ops.core.finding import Finding, Severity, counted
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
 from connectctl.ops.kafka.visibility import describe_configs, grant
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord, UnreadTail
 
 LOST = Rule("OFFSETS001", Severity.ERROR)
 SPELLINGS = Rule("OFFSETS002", Severity.WARNING)

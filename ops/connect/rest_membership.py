@@ -9,13 +9,10 @@ connectors of the group's config topic.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import Refused
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 Resolve = Callable[[str], frozenset[str]]
 """A function that returns the IP addresses of a host name; none if it has no address."""

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from connectctl.ops.config.json_text import decode_together
 from connectctl.ops.connect.offset_rules import nested_problem
 from connectctl.ops.connect.source_keys import SourceKey, TooLarge, decode_json, holds_nested
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.records import ConsumerRecord
 
 
 class StoredOffset(NamedTuple):

@@ -14,14 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TASK, read, task_of
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.records import ConsumerRecord
 
 _Decoded = tuple[str, Any, "ConsumerRecord"]
 

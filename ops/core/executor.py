@@ -9,9 +9,9 @@ the same result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import (
@@ -26,12 +26,8 @@ from connectctl.ops.core.errors import (
 from connectctl.ops.core.interrupts import resumable
 from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Outcome, Result
+from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.visibility import not_authorized
-
-if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from connectctl.ops.core.step import Step
 
 R = TypeVar("R", bound=RunContext)
 LEFT_OUT = "an earlier step failed"

@@ -5,7 +5,7 @@ steps.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
@@ -22,9 +22,7 @@ from typing import (
 )
 
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
+from connectctl.ops.kafka.acls import Right
 
 C_contra = TypeVar("C_contra", contravariant=True)
 _PLAIN = frozenset({str, int, float, bool, NoneType})
@@ -87,6 +85,14 @@ class Step(Generic[C_contra]):
     def decided(self, context: C_contra) -> Step[C_contra]:
         """Return the step to execute, if parts of it are decided only then."""
         return self
+
+
+@dataclass(frozen=True)
+class ResourceStep(Step[C_contra]):
+    """A step on the resource ``subject``, whose state was ``now`` when the plan was made."""
+
+    subject: str
+    now: str = field(default="", kw_only=True)
 
 
 OBSERVED = {"observed": True}

@@ -18,3 +18,11 @@ class FieldReader:
     def number(self, size: int) -> int:
         """Return a signed number of ``size`` bytes."""
         return int.from_bytes(self.take(size), "big", signed=True)
+
+    def string(self) -> str:
+        """Return a string; empty if it is null."""
+        return self.take(max(0, self.number(2))).decode()
+
+    def block(self) -> bytes:
+        """Return bytes; empty if they are null."""
+        return self.take(max(0, self.number(4)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -27,14 +26,3 @@ class Rhythm:
         self.count += 1
         if at > self.last:
             self.longest, self.last = max(self.longest, at - self.last), at
-
-
-def rhythm_of(times: Iterable[float]) -> Rhythm | None:
-    """Return the rhythm of times in any order; None without any."""
-    ordered = sorted(times)
-    if not ordered:
-        return None
-    found = Rhythm(ordered[0], ordered[0])
-    for at in ordered[1:]:
-        found.add(at)
-    return found

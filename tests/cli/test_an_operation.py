@@ -16,7 +16,7 @@ from connectctl.ops import registry
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.journal import Journal, RunState
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.operation import Operation, Planned, Undone
 from fakes.changingworld import Killed
 from fakes.session import FakeSession
@@ -31,10 +31,8 @@ NOTES: dict[str, str] = {}
 
 # The example begins.
 @dataclass(frozen=True)
-class SetNote(Step[RunContext]):
-    subject: str
+class SetNote(ResourceStep[RunContext]):
     text: str
-    now: str
 
     def describe(self) -> str:
         return f"write {self.text} to {self.subject}"
@@ -67,7 +65,7 @@ class WriteNote(Operation[tuple[str, str], Notes]):
         now = NOTES[subject]
         if now == text:
             return Planned(Plan(self.name, "notes", (), (Noop(subject, f"it has {now} already"),)))
-        return Planned(Plan(self.name, "notes", (SetNote(subject, text, now),)))
+        return Planned(Plan(self.name, "notes", (SetNote(subject, text, now=now),)))
 
     def request_of(self, plan: Plan) -> tuple[str, str] | None:
         step = next(iter(plan.steps), None)
@@ -78,7 +76,7 @@ class WriteNote(Operation[tuple[str, str], Notes]):
 
     def undo(self, access: Notes, undone: Undone) -> Planned:
         steps = tuple(
-            SetNote(step.subject, step.now, NOTES[step.subject])
+            SetNote(step.subject, step.now, now=NOTES[step.subject])
             for _, step in undone.changed_steps()
         )
         return Planned(Plan(self.name, "notes", steps, undoes=undone.run.id))

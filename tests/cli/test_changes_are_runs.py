@@ -346,7 +346,7 @@ def test_a_fence_is_not_resumed_where_a_task_took_its_id_back_meanwhile(world: W
 def test_a_run_whose_connector_failed_is_resumed_with_the_restart_that_it_needs_as_a_step(
     world: World,
 ) -> None:
-    steps = (SetTargetState("users", "resume", "PAUSED"), Await("users", State.RUNNING))
+    steps = (SetTargetState("users", "resume", now="PAUSED"), Await("users", State.RUNNING))
     journal = Journal(world.directory / "journal")
     plan = Plan("connectors resume", "fake-cluster", steps, group_id="connect", independent=True)
     run = journal.begin_plan(plan)

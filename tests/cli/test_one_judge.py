@@ -194,7 +194,7 @@ def _offsets_set(scene: Scene) -> None:
 
 def _interrupted(scene: Scene) -> None:
     """A run that was killed before its only step."""
-    step = SetTargetState("plain", "stop", "RUNNING")
+    step = SetTargetState("plain", "stop", now="RUNNING")
     Journal(scene.directory / "journal").begin_plan(
         Plan("connectors stop", scene.world.kafka.cluster_id(), (step,), group_id="connect")
     )

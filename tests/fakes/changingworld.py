@@ -75,7 +75,7 @@ TAKE_OVER = Plan(
     "run",
     "fake-cluster",
     (
-        StopOnWorkers("off", "stop off on its workers", "STARTED"),
+        StopOnWorkers("off", "stop off on its workers", now="STARTED"),
         RunTasks("off", "run off on Spark", request=RunRequest("job.yaml"), made_from={}),
         HandBack("off", "resume off on its workers", verb="resume"),
     ),

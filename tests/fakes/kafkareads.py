@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ from connectctl.ops.connect.connect_protocol import Assignment, ConnectGroup, Me
 from connectctl.ops.connect.run_presence import Holder
 from connectctl.ops.connect.source_keys import owner_of, owners_of
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes, TopicImage, UnreadTail
-from connectctl.ops.kafka.rhythm import rhythm_of
+from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.topics import OffsetRange, TopicFacts
 from connectctl.ops.kafka.visibility import (
     Gap,
@@ -297,3 +297,14 @@ def _member(name: str, leader: str, offset: int, given: Sequence[tuple[str, int]
         tasks=tuple((c, task) for c, task in given if task != -1),
     )
     return Member(f"id-{name}", name, f"/{name}", f"http://{name}:8083", offset, assignment)
+
+
+def rhythm_of(times: Iterable[float]) -> Rhythm | None:
+    """Return the rhythm of times in any order; None without any."""
+    ordered = sorted(times)
+    if not ordered:
+        return None
+    found = Rhythm(ordered[0], ordered[0])
+    for at in ordered[1:]:
+        found.add(at)
+    return found

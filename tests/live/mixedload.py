@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from live.illnesses import FILE_SINK
+from live.illnesses.bed import FILE_SINK
 from live.offsetchanges import VERIFIABLE
 from live.real import FILE_SOURCE, Workers, eventually, workers
 

@@ -50,7 +50,7 @@ OLD = RollingWorker(
     leader=True,
     member="m",
 )
-MERGE = (SetTargetState("orders", "stop", "RUNNING"),)
+MERGE = (SetTargetState("orders", "stop", now="RUNNING"),)
 
 
 def cluster(worker: RollingWorker = UP, **more: Any) -> RollingSnapshot:
@@ -238,7 +238,7 @@ def test_connectors_that_were_reconfigured_get_back_what_they_had_the_last_one_f
 def test_a_connector_that_was_stopped_and_not_started_again_is_brought_back_to_what_it_was(
     was: str, verb: str
 ) -> None:
-    made = (IncludedStep(SetTargetState("a", "stop", was), "before its offsets are moved"),)
+    made = (IncludedStep(SetTargetState("a", "stop", now=was), "before its offsets are moved"),)
     run = Run(
         "r", "upgrade", "cluster", "connect", ("own-offsets-topic",), RunState.FAILED, "", None, ()
     )

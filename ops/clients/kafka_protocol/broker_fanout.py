@@ -67,16 +67,13 @@ class BrokerFanout:
         if error is not None:
             raise error
 
-    def metadata(self, topics: Sequence[str]) -> Any:
-        """Metadata of ``topics``, and what this principal may do with the cluster."""
-        request = metadata_request(topics, include_cluster_authorized_operations=True)
-        return self.wire.run("look up topics", lambda: self.wire.ask(request))
-
     def lists_every_group(self) -> bool:
         """Return whether this principal may list all groups; without Describe on the cluster it
         gets those that it may describe.
         """
-        allowed = self.metadata([]).authorized_operations
+        request = metadata_request([], include_cluster_authorized_operations=True)
+        answer = self.wire.run("look up topics", lambda: self.wire.ask(request))
+        allowed = answer.authorized_operations
         # Brokers that do not say what we may do (before 2.3) list all or nothing.
         return allowed is None or _DESCRIBE in allowed
 

@@ -4,17 +4,17 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
+from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
-from connectctl.ops.kafka.error_handling import Code
 
 
 class Brokers(ClusterClient):
@@ -47,10 +47,7 @@ class Brokers(ClusterClient):
         return self._all.of_brokers("describe their settings", one)
 
     def hidden(self, topics: Sequence[str]) -> frozenset[str]:
-        known: Iterable[Any] = self._all.metadata(topics).topics if topics else ()
-        return frozenset(
-            topic.name for topic in known if topic.error_code == Code.TOPIC_AUTHORIZATION_FAILED
-        )
+        return frozenset(Leaders(self._wire).hidden(topics) if topics else ())
 
     def readers(self) -> ReaderGroups:
         return self._groups.readers()

@@ -6,16 +6,14 @@ translated or refused, never dropped.
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.connection_errors import check_files, naming
 from connectctl.ops.clients.kafka_protocol.oauth import provider
 from connectctl.ops.core.errors import BadInput
-
-if TYPE_CHECKING:
-    import ssl
 
 _REFUSED = {
     "ssl.keystore.location": "a PKCS#12 keystore; give ssl.certificate.location and "

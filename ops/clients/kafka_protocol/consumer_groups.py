@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import batches
 from connectctl.ops.clients.kafka_protocol.leaders import parts_of
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
 from connectctl.ops.kafka.brokers import (
     CONNECT,
@@ -24,10 +26,6 @@ from connectctl.ops.kafka.brokers import (
 )
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 
 class Groups:

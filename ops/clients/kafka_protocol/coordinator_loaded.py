@@ -12,19 +12,19 @@ end is requested.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, coordinated
+from connectctl.ops.clients.kafka_protocol.group_coordinator import (
+    Coordinator,
+    Described,
+    coordinated,
+)
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.clients.librdkafka.partition_offsets import latest_of, layouts_of
 from connectctl.ops.core.errors import BadInput, NotAuthorized
 from connectctl.ops.kafka.brokers import NEWER_TYPES
 from connectctl.ops.kafka.offset_commits import TOPIC
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.kafka_protocol.group_coordinator import Described
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 BLIND = 2.0
 """Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s

@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import by_topic, parts_of
 from connectctl.ops.clients.kafka_protocol.transactions import GROUP, find_request
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.kafka.error_handling import Code, name_of
 from connectctl.ops.kafka.group_positions import GroupOffset
@@ -25,9 +26,6 @@ from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.kafka.sentinels import offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 T = TypeVar("T")
 PAUSE = 0.2

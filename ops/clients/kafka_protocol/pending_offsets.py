@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
+from connectctl.ops.clients.librdkafka.connection import Connection
+from connectctl.ops.clients.protocols import TransactionCalls
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.offset_commits import TOPIC
 from connectctl.ops.kafka.partitioner import coordinator_partition
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import ENDING, Transaction
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
-    from connectctl.ops.clients.protocols import TransactionCalls
 
 MOST_NAMED = 3
 

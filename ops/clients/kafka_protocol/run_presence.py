@@ -14,10 +14,12 @@ import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.connect.run_presence import Holder, client_id, holder, presence_group
 from connectctl.ops.core.errors import (
     ConnectctlError,
@@ -28,11 +30,6 @@ from connectctl.ops.core.errors import (
 )
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.visibility import describe_group, not_authorized
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 SESSION = 10.0
 """Seconds after which the coordinator removes a member without heartbeats."""

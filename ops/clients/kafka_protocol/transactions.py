@@ -12,13 +12,14 @@ import math
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import init_producer_ids
 from connectctl.ops.clients.kafka_protocol.acls import Namespaces
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient, batches, code_of, known_code
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
+from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.acls import Resource
 from connectctl.ops.kafka.error_handling import Code
@@ -33,9 +34,6 @@ from connectctl.ops.kafka.visibility import (
     Reason,
     observation_of,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.connection import Connection
 
 GROUP, _TRANSACTION = 0, 1
 """The key types of FindCoordinator."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -16,12 +16,14 @@ Callback = Callable[[KafkaError | None, Message], Any]
 
 
 @dataclass
-class _Reports:
-    """The callbacks of unanswered records of ``rows``, by their number in ``rows``."""
+class TopicRecords:
+    """Records for a topic that are sent together, with the callbacks of those that are not answered,
+    by their number in ``rows``.
+    """
 
     topic: str
-    rows: Rows
-    callbacks: dict[int, Callback]
+    rows: Rows = field(default_factory=Rows)
+    callbacks: dict[int, Callback] = field(default_factory=dict)
 
     def message(self, row: int, partition: int, appended: int = -1, **more: Any) -> Message:
         """Return the record with number ``row`` as confluent-kafka's message. ``appended`` is the
@@ -40,11 +42,13 @@ class _Reports:
 
 
 class Deliveries:
-    """The callbacks of records in three states: buffered, sent, and answered."""
+    """The records that are buffered, by topic, and the callbacks of those that are sent, and of
+    those that are answered.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[str, dict[int, Callback]] = defaultdict(dict)
-        self._sent: list[_Reports] = []
+        self.buffered: dict[str, TopicRecords] = {}
+        self._sent: list[TopicRecords] = []
         self._due: deque[tuple[Callback, KafkaError | None, Message]] = deque()
 
     @property
@@ -55,27 +59,26 @@ class Deliveries:
     @property
     def are_awaited(self) -> bool:
         """Return whether a callback waits for the acknowledgement of its record."""
-        return bool(self._kept) or any(reports.callbacks for reports in self._sent)
+        return any(records.callbacks for records in (*self.buffered.values(), *self._sent))
 
-    def keep(self, topic: str, row: int, callback: Callback) -> None:
-        """Register ``callback`` for a buffered record: row ``row`` of those for ``topic``."""
-        self._kept[topic][row] = callback
+    def to(self, topic: str) -> TopicRecords:
+        """Return the buffered records for ``topic``."""
+        if topic not in self.buffered:
+            self.buffered[topic] = TopicRecords(topic)
+        return self.buffered[topic]
 
-    def sending(self, topic: str, rows: Rows) -> Delivered | None:
-        """Move the callbacks for ``topic`` to the sent records; ``rows`` are all its buffered
-        records. Return the function that receives the brokers' answers; None if there are no
-        callbacks.
+    def sending(self, records: TopicRecords) -> Delivered | None:
+        """Return the function that receives the brokers' answers about ``records``, which are sent
+        now; None if they have no callbacks.
         """
-        callbacks = self._kept.pop(topic, None)
-        if callbacks is None:
+        if not records.callbacks:
             return None
-        reports = _Reports(topic, rows, callbacks)
-        self._sent = [each for each in self._sent if each.callbacks] + [reports]
-        return partial(self._answered, reports)
+        self._sent = [*(each for each in self._sent if each.callbacks), records]
+        return partial(self._answered, records)
 
     def _answered(
         self,
-        reports: _Reports,
+        records: TopicRecords,
         partition: int,
         rows: Iterable[int],
         code: int,
@@ -84,29 +87,26 @@ class Deliveries:
     ) -> None:
         error = KafkaError(code) if code else None
         for number, row in enumerate(rows):
-            if (callback := reports.callbacks.pop(row, None)) is not None:
+            if (callback := records.callbacks.pop(row, None)) is not None:
                 more = {"error": error} if error is not None else {"offset": offset + number}
                 self._due.append(
-                    (callback, error, reports.message(row, partition, appended, **more))
+                    (callback, error, records.message(row, partition, appended, **more))
                 )
 
-    def drop(self, kept: dict[str, Rows]) -> None:
-        """Report every unanswered record as lost. As in librdkafka, sent records get
-        ``_PURGE_INFLIGHT``, and buffered records ``_PURGE_QUEUE``. ``kept`` are the buffered
-        records, which are cleared.
+    def drop(self) -> None:
+        """Discard the buffered records, and report every unanswered record as lost. As in
+        librdkafka, sent records get ``_PURGE_INFLIGHT``, and buffered records ``_PURGE_QUEUE``.
         """
-        rest = [(reports, KafkaError._PURGE_INFLIGHT) for reports in self._sent]
-        for topic, callbacks in self._kept.items():
-            rest.append((_Reports(topic, kept[topic], callbacks), KafkaError._PURGE_QUEUE))
-        for reports, code in rest:
+        lost = [(records, KafkaError._PURGE_INFLIGHT) for records in self._sent]
+        lost += [(records, KafkaError._PURGE_QUEUE) for records in self.buffered.values()]
+        for records, code in lost:
             error = KafkaError(code)
-            for row, callback in reports.callbacks.items():
-                numbered = reports.rows.partitions[row]
+            for row, callback in records.callbacks.items():
+                numbered = records.rows.partitions[row]
                 partition = -1 if numbered is None else numbered
-                self._due.append((callback, error, reports.message(row, partition, error=error)))
-        self._kept.clear()
+                self._due.append((callback, error, records.message(row, partition, error=error)))
         self._sent.clear()
-        kept.clear()
+        self.buffered.clear()
 
     def serve(self) -> int:
         """Call the callbacks of answered records, in the order of the answers, and return their

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -35,7 +34,6 @@ from connectctl.ops.clients.producer.transaction_state import PROBLEMS, Phase, T
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.group_positions import GroupOffset
-from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
 BUFFER_BYTES = 8_000_000
@@ -86,9 +84,8 @@ class TransactionalProducer:
         )
         self._deliveries = Deliveries()
         self._lock = threading.RLock()
-        self._rows: dict[str, Rows] = defaultdict(Rows)
         self._bytes = 0
-        self._state = TransactionState(partial(_drop, self._deliveries, self._rows, self._writer))
+        self._state = TransactionState(partial(_drop, self._deliveries, self._writer))
 
     def __enter__(self) -> TransactionalProducer:
         return self
@@ -110,7 +107,7 @@ class TransactionalProducer:
 
     @property
     def _unacknowledged(self) -> int:
-        produced = sum(len(rows) for rows in self._rows.values())
+        produced = sum(len(each.rows) for each in self._deliveries.buffered.values())
         return produced + self._writer.waiting + self._producer.unacknowledged
 
     def close(self) -> None:
@@ -177,12 +174,12 @@ class TransactionalProducer:
             size = size_of(raw_key, raw_value, given)
             if size + ALONE > self._settings.largest:
                 raise too_large(topic, raw_key, size, self._settings.largest)
-            rows = self._rows[topic]
+            records = self._deliveries.to(topic)
             if (call := callback if on_delivery is None else on_delivery) is not None:
-                self._deliveries.keep(topic, len(rows.values), call)
+                records.callbacks[len(records.rows)] = call
                 timestamp = timestamp or int(time.time() * 1000)
             numbered = None if partition == _NO_PARTITION else partition
-            rows.add(raw_key, raw_value, timestamp or None, given, numbered)
+            records.rows.add(raw_key, raw_value, timestamp or None, given, numbered)
             self._bytes += size
             if self._bytes >= BUFFER_BYTES:
                 with self._state.failing("write its records", abort_required, Phase.ABORTABLE):
@@ -295,7 +292,7 @@ class TransactionalProducer:
                     except OSError:
                         doubtful = True
                 self._producer.drop_unanswered()
-                _drop(self._deliveries, self._rows, self._writer)
+                _drop(self._deliveries, self._writer)
                 self._bytes = 0
                 self._producer.end(commit=False, patience=timeout)
                 if doubtful:
@@ -321,7 +318,7 @@ class TransactionalProducer:
                 except Unacknowledged:
                     late = True
             served += self._deliveries.serve()
-            if not self._rows:
+            if not self._deliveries.buffered:
                 break
         return served
 
@@ -330,12 +327,13 @@ class TransactionalProducer:
         buffer.
         """
         self._writer.send_taken()
-        while self._rows:
-            topic = next(iter(self._rows))
+        buffered = self._deliveries.buffered
+        while buffered:
+            topic = next(iter(buffered))
             self._producer.partitions(topic, self._writer.patience)
-            rows = self._rows.pop(topic)
-            delivered = self._deliveries.sending(topic, rows)
-            self._writer.write(Block(topic, rows, partial(name_of, rows), delivered))
+            records = buffered.pop(topic)
+            named = partial(name_of, records.rows)
+            self._writer.write(Block(topic, records.rows, named, self._deliveries.sending(records)))
         self._bytes = 0
 
 
@@ -343,9 +341,9 @@ def _offset(position: confluent_kafka.TopicPartition) -> GroupOffset:
     return GroupOffset(position.offset, position.leader_epoch, position.metadata or "")
 
 
-def _drop(deliveries: Deliveries, rows: dict[str, Rows], writer: TransactionalWriter) -> None:
+def _drop(deliveries: Deliveries, writer: TransactionalWriter) -> None:
     writer.clear()
-    deliveries.drop(rows)
+    deliveries.drop()
 
 
 def _too_large(record: str, topic: str, why: str) -> Exception:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import RightsReads
 from connectctl.ops.kafka.acls import Operation, Resource, Right
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import RightsReads
 
 
 def denied(reads: RightsReads, rights: Iterable[Right]) -> Right | None:

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sized
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
 from connectctl.ops.connect import config_topic as connect_config_topic
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.rest_membership import (
     Configs,
     NotAMember,
@@ -22,10 +24,6 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable, d
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.operations.cluster.internal_topic_discovery import search_topics
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 OPEN = ("/connector-plugins",)
 """Paths whose answers do not depend on the connectors of the group."""

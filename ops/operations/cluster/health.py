@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.health import is_healthy
 from connectctl.ops.core.finding import Finding, Severity
-
-if TYPE_CHECKING:
-    from connectctl.ops.operations.connectors.observe import ConnectorHealth
+from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 UNSEEN = ("SIGHT001", "SIGHT002", "SIGHT004")
 """Findings of incomplete observations, which do not prove health."""

@@ -7,19 +7,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.connect.release import older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.context import POLL, StepContext
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 CLUSTER_SCOPE = (3, 7, 0)
 """The first release whose workers set a level on all workers (KIP-976)."""
@@ -106,7 +104,7 @@ def _restoring(levels: Levels, logger: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True)
-class SetLogLevels(Step["StepContext"]):
+class SetLogLevels(ResourceStep["StepContext"]):
     """Set levels of loggers, in order, on one worker (``url``) or through one on all (``url`` is
     None).
 
@@ -114,11 +112,9 @@ class SetLogLevels(Step["StepContext"]):
     of the first logger that an undo replaces: any other level is a later change.
     """
 
-    subject: str
     url: str | None
     levels: tuple[tuple[str, str], ...]
     former: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    now: str = ""
     replaces: str | None = None
 
     def describe(self) -> str:
@@ -187,11 +183,15 @@ def plan_set(
             sorted({level_of(levels, logger) or "unknown" for levels in found.values()})
         )
         return Plan(
-            "loggers set", cluster_id, (SetLogLevels(ALL, None, to_set, former, now),), (), group_id
+            "loggers set",
+            cluster_id,
+            (SetLogLevels(ALL, None, to_set, former, now=now),),
+            (),
+            group_id,
         )
     steps = tuple(
         SetLogLevels(
-            address(url) or url, url, to_set, {url: levels}, level_of(found[url], logger) or ""
+            address(url) or url, url, to_set, {url: levels}, now=level_of(found[url], logger) or ""
         )
         for url, levels in former.items()
     )

@@ -10,10 +10,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.config.endpoints import problem_of_url
 from connectctl.ops.connect import cluster_findings
+from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.health import answer_problem
 from connectctl.ops.connect.internal_topics import Role, TopicChoice
 from connectctl.ops.connect.worker import (
@@ -24,6 +25,8 @@ from connectctl.ops.connect.worker import (
     support_proven_by,
 )
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, TimedOut
+from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.kafka.visibility import Gap, Reason, describe_configs, gap_findings
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.cluster.group_workers import is_unknown
@@ -31,14 +34,8 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import not_found
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import cure
 from connectctl.ops.operations.connectors import observe as reading
+from connectctl.ops.operations.connectors.contradictions import OtherLists
 from connectctl.ops.operations.connectors.observe import ConnectorHealth, ConnectorListing
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.topics import TopicFacts
-    from connectctl.ops.operations.connectors.contradictions import OtherLists
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""

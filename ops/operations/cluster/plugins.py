@@ -8,14 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.internal_topics import address
 from connectctl.ops.core.errors import BadInput, ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 _ALIAS_ENDS = ("Connector", "Converter", "ConfigProvider")
 MOST_AT_ONCE = 16

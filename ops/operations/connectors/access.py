@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 from connectctl.ops.operations.connectors import observe
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients, ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
 
 
 @dataclass(frozen=True)

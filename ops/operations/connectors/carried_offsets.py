@@ -18,7 +18,7 @@ from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import State
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import counted
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.config.outlook import Entries, named
 from connectctl.ops.operations.connectors.config.steps import (
     RestoreOffsets,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CarryOffsets(Step[StepContext]):
+class CarryOffsets(ResourceStep[StepContext]):
     """Copy source offsets of a stopped connector from the first to the second source partition of
     each pair in ``pairs``.
 
@@ -46,13 +46,11 @@ class CarryOffsets(Step[StepContext]):
     the connector before the run stopped it; a refusal restores it.
     """
 
-    subject: str
     pairs: Entries
     before: str
     after: str
     was: str | None = None
     force: bool = False
-    now: str = ""
 
     def describe(self) -> str:
         texts = named([f"{source} to {target}" for source, target in self.pairs])
@@ -104,7 +102,7 @@ class CarryOffsets(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class DeleteCarried(Step[StepContext]):
+class DeleteCarried(ResourceStep[StepContext]):
     """Delete the offsets of the first source partition of each pair in ``pairs``, which the stopped
     connector no longer reads.
 
@@ -114,11 +112,9 @@ class DeleteCarried(Step[StepContext]):
     has committed to the second one.
     """
 
-    subject: str
     pairs: Entries
     config: str
     run: str | None = None
-    now: str = ""
 
     def describe(self) -> str:
         texts = named([source for source, _ in self.pairs])

@@ -7,14 +7,14 @@ from typing import Any
 
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 
 Properties = Mapping[str, str | None]
 """Values by property; None stands for a missing property."""
 
 
-class ChangeConfig(Step["StepContext"]):
+class ChangeConfig(ResourceStep["StepContext"]):
     """Set properties of a connector in one request; None removes one. Subclasses return them in
     ``properties``.
 

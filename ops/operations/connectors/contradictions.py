@@ -5,14 +5,11 @@ refused.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import ConnectCalls
+from connectctl.ops.connect.connector import Connector
+from connectctl.ops.core.errors import Refused
 from connectctl.ops.kafka.visibility import Gap, Reason, refused
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
-    from connectctl.ops.connect.connector import Connector
-    from connectctl.ops.core.errors import Refused
 
 UNLISTED = "does not list it, and the config topic has it"
 LISTED = "lists it, and the config topic does not have it"

@@ -36,7 +36,7 @@ from connectctl.ops.connector_config import validations
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding, counted
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep, Step
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.context import POLL, StepContext
@@ -91,9 +91,6 @@ class CureContext(StepContext):
 class SetOverrides(ChangeConfig):
     """Set a short back-off of the connector's admin client, so that fencing is fast."""
 
-    subject: str
-    now: str
-
     @property
     def properties(self) -> Mapping[str, str]:
         return CURE
@@ -127,13 +124,10 @@ class SetOverrides(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class AwaitRound(Step[CureContext]):
+class AwaitRound(ResourceStep[CureContext]):
     """Wait for the end of the current round of fencing: it continues with the old back-off, and
     later requests join it.
     """
-
-    subject: str
-    now: str = ""
 
     def describe(self) -> str:
         return f"wait until the round of fencing for {self.subject} is over"
@@ -191,7 +185,7 @@ def plan_cure(
         if failed
         else ""
     )
-    steps: list[Step[CureContext]] = [] if quick else [SetOverrides(name, now)]
+    steps: list[Step[CureContext]] = [] if quick else [SetOverrides(name, now=now)]
     steps += [AwaitRound(name), RestartWhatFailed(name)]
     return Plan("connectors cure", cluster_id, tuple(steps), group_id=group_id, independent=True)
 
@@ -224,10 +218,7 @@ def findings(kafka: KafkaReads, topic: str | None) -> tuple[Finding, ...]:
 
 
 @dataclass(frozen=True)
-class AwaitPublished(Step[CureContext]):
-    subject: str
-    now: str = ""
-
+class AwaitPublished(ResourceStep[CureContext]):
     def describe(self) -> str:
         return f"verify that the task configurations of {self.subject} follow its configuration"
 
@@ -270,9 +261,9 @@ def plan_republish(
         )
     verb = restoring_verb(requested_state(connector))
     steps: list[Step[CureContext]] = [
-        SetTargetState(name, "stop", str(verdict_of(connector, connector.owners).state)),
+        SetTargetState(name, "stop", now=str(verdict_of(connector, connector.owners).state)),
         Await(name, State.STOPPED),
-        SetTargetState(name, verb, ""),
+        SetTargetState(name, verb),
         Await(name, WANTED[verb]),
         AwaitPublished(name),
     ]

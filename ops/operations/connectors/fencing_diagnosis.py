@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import TransactionCalls
 from connectctl.ops.connect.config_topic import COMMIT, FENCING, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import Connector, State, Status, requested_state
@@ -22,15 +22,12 @@ from connectctl.ops.connect.health import failed_parts
 from connectctl.ops.connect.status_topic import TASK
 from connectctl.ops.connect.transactional_ids import TaskRef, TransactionalIdIndex, task_id
 from connectctl.ops.connect.zombie_fencing import Backoff, FencingRound, diagnose, ids_to_fence
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.transactions import Transaction
 from connectctl.ops.operations.fencing.observe import describe_ids
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
-    from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.records import ConsumerRecord
 
 NOT_KNOWN = Rule("FENCE009", Severity.INFO)
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.config_topic import COMMIT, TARGET, ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE, ConnectGroup
@@ -24,6 +24,7 @@ from connectctl.ops.connect.connector import (
     verdict_of,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, NotTrusted
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.wait import observe_again, observe_until
 from connectctl.ops.kafka.visibility import (
     Complete,
@@ -43,10 +44,6 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import (
 from connectctl.ops.operations.cluster.read_once import read_once, uncached
 from connectctl.ops.operations.connectors.contradictions import OtherLists, doubt_gap, doubts
 from connectctl.ops.operations.connectors.plugin_passwords import remember_passwords
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.core.finding import Finding
 
 Named = Mapping[str, str | None]
 PATIENCE = 2.0

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 _WITHOUT_PASSWORDS = tuple(
     f"org.apache.kafka.connect.{package}."

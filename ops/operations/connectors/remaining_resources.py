@@ -5,17 +5,15 @@ tasks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.sink_group import dead_letters, sink_group
 from connectctl.ops.connect.transactional_ids import of_connector
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import counted, some_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
 
 MOST_NAMED = 5
 

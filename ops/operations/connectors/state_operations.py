@@ -124,7 +124,9 @@ def plan_former_states(access: ClusterAccess, undone: Undone) -> Plan:
                 f"its target state is {now}, and the run set {target_states[name]}",
             )
         else:
-            steps.append(SetTargetState(name, VERB_OF[state], str(found[name].verdict), now.value))
+            steps.append(
+                SetTargetState(name, VERB_OF[state], now=str(found[name].verdict), former=now.value)
+            )
     waits = [Await(step.subject, WANTED[step.verb]) for step in steps] if undone.wait else []
     return Plan(
         UNDO,

@@ -21,7 +21,7 @@ from connectctl.ops.connect.target_state_wait import GRACE, WaitProgress
 from connectctl.ops.connect.too_many_tasks import restart_hint, restart_warning
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused, TimedOut
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep, Step
 from connectctl.ops.core.wait import wait_until
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
@@ -42,14 +42,12 @@ S_contra = TypeVar("S_contra", bound=StepContext, contravariant=True)
 
 
 @dataclass(frozen=True)
-class SetTargetState(Step[StepContext]):
+class SetTargetState(ResourceStep[StepContext]):
     """Stop, pause or resume a connector. ``former`` is its former target state, RUNNING, PAUSED or
     STOPPED.
     """
 
-    subject: str
     verb: str
-    now: str
     former: str | None = None
 
     def describe(self) -> str:
@@ -75,12 +73,10 @@ class SetTargetState(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class Restart(Step[StepContext]):
+class Restart(ResourceStep[StepContext]):
     """Restart a connector and its tasks, or the failed ones of them (KIP-745)."""
 
-    subject: str
     only_failed: bool
-    now: str
 
     def describe(self) -> str:
         return f"restart {'the failed parts of ' if self.only_failed else ''}{self.subject}"
@@ -109,10 +105,8 @@ class Restart(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class RestartTask(Step[StepContext]):
-    subject: str
+class RestartTask(ResourceStep[StepContext]):
     task: int
-    now: str = ""
 
     def describe(self) -> str:
         return f"restart task {self.task} of {self.subject}"
@@ -123,7 +117,7 @@ class RestartTask(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class Await(Step[StepContext]):
+class Await(ResourceStep[StepContext]):
     """Wait until a connector is in the state ``wanted``; fail immediately if it is FAILED instead.
 
     After a change by this run, parts that failed only because of fencing are restarted once. A task
@@ -131,9 +125,7 @@ class Await(Step[StepContext]):
     one.
     """
 
-    subject: str
     wanted: State
-    now: str = ""
 
     def describe(self) -> str:
         return f"wait until {self.subject} is {self.wanted}"
@@ -193,13 +185,11 @@ class Await(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class VerifyState(Step[StepContext]):
+class VerifyState(ResourceStep[StepContext]):
     """Verify that an unchanged connector is in the state that its file declares, and healthy."""
 
     read_only = True
-    subject: str
     wanted: State
-    now: str = ""
 
     def describe(self) -> str:
         return f"verify that {self.subject} is {self.wanted}"
@@ -221,16 +211,13 @@ class VerifyState(Step[StepContext]):
 
 
 @dataclass(frozen=True)
-class RestartAndAwait(Step[S_contra]):
-    subject: str
-    now: str = ""
-
+class RestartAndAwait(ResourceStep[S_contra]):
     def describe(self) -> str:
         return f"restart the failed parts of {self.subject}, and wait until it is RUNNING"
 
     def is_done(self, context: S_contra) -> str | None:
         # Parts that a killed run has restarted may still be starting; apply waits for them.
-        return None if context.resumed else Restart(self.subject, True, "").is_done(context)
+        return None if context.resumed else Restart(self.subject, True).is_done(context)
 
     def apply(self, context: S_contra) -> str | None:
         self.restart(self.subject, context)
@@ -239,7 +226,7 @@ class RestartAndAwait(Step[S_contra]):
     @staticmethod
     def restart(subject: str, context: StepContext) -> None:
         """Restart the failed parts, if there are any."""
-        restart = Restart(subject, True, "")
+        restart = Restart(subject, True)
         if restart.is_done(context) is None:
             restart.apply(context)
 
@@ -279,7 +266,7 @@ def steps_back(name: str, was: str) -> list[Any]:
     RUNNING.
     """
     verb = restoring_verb(was)
-    return [SetTargetState(name, verb, "STOPPED"), Await(name, WANTED[verb])]
+    return [SetTargetState(name, verb, now="STOPPED"), Await(name, WANTED[verb])]
 
 
 def while_stopped(name: str, was: State | None, steps: Sequence[Any]) -> list[Any]:
@@ -288,7 +275,7 @@ def while_stopped(name: str, was: State | None, steps: Sequence[Any]) -> list[An
     """
     if was is None:
         return [*steps]
-    stop = SetTargetState(name, "stop", str(was))
+    stop = SetTargetState(name, "stop", now=str(was))
     return [stop, Await(name, State.STOPPED), *steps, *steps_back(name, str(was))]
 
 
@@ -349,7 +336,10 @@ def plan_state(
     }
     changes = [
         SetTargetState(
-            health.name, verb, str(health.verdict), requested_state(health.connector).value
+            health.name,
+            verb,
+            now=str(health.verdict),
+            former=requested_state(health.connector).value,
         )
         for health in selected
         if health.name not in already
@@ -411,9 +401,9 @@ def plan_restart(
             f"Task not found: {task} of {', '.join(without)}", next_step=hint, code="unknown-task"
         )
     changes = [
-        Restart(health.name, only_failed, str(health.verdict))
+        Restart(health.name, only_failed, now=str(health.verdict))
         if task is None
-        else RestartTask(health.name, task, str(health.verdict))
+        else RestartTask(health.name, task, now=str(health.verdict))
         for health in todo
     ]
     waits = [Await(change.subject, State.RUNNING) for change in changes] if wait else []

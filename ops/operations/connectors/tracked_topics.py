@@ -11,7 +11,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NoRestApi, NotAuthorized
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.core.unseen import Unseen, reason
 
 if TYPE_CHECKING:
@@ -124,12 +124,10 @@ def active_topics(
 
 
 @dataclass(frozen=True)
-class ResetTopics(Step["StepContext"]):
+class ResetTopics(ResourceStep["StepContext"]):
     """Reset the active topics of a connector. Workers list a topic again when a task uses it."""
 
-    subject: str
     topics: tuple[str, ...]
-    now: str = ""
 
     def describe(self) -> str:
         return f"reset the active topics of {self.subject}: {', '.join(self.topics)}"

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import TransactionCalls
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import (
@@ -30,9 +31,6 @@ from connectctl.ops.operations.fencing.snapshot import (
     FenceTarget,
     IdResult,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
 
 FIRST_PAUSE = 0.02
 MAX_PAUSE = 1.0

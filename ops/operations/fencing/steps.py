@@ -19,7 +19,7 @@ from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, counted, some_of
 from connectctl.ops.core.interrupts import put_in_order
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step, from_data, to_data
+from connectctl.ops.core.step import ResourceStep, Step, from_data, to_data
 from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.steps import RestartAndAwait
 from connectctl.ops.operations.fencing.batch_fencer import BatchFencer, without_request
@@ -73,19 +73,17 @@ class FenceContext(StepContext):
 
 
 @dataclass(frozen=True)
-class FenceIds(Step[FenceContext]):
+class FenceIds(ResourceStep[FenceContext]):
     """Fence all ids of ``rows`` at once, and verify the fence.
 
     ``connectors`` are those whose Kafka cluster has the ids; none: the workers' cluster. ``force``:
     tasks may use them.
     """
 
-    subject: str
     sentence: str
     rows: tuple[FenceTarget, ...]
     connectors: tuple[str, ...] = ()
     force: bool = False
-    now: str = ""
 
     def _remaining(self, done: Mapping[str, IdResult]) -> list[FenceTarget]:
         return [row for row in self.rows if row.id not in done]
@@ -163,10 +161,8 @@ def _recorded(record: Path) -> Iterator[Callable[[IdResult], None]]:
 
 
 @dataclass(frozen=True)
-class AwaitFailed(Step[FenceContext]):
-    subject: str
+class AwaitFailed(ResourceStep[FenceContext]):
     tasks: tuple[int, ...]
-    now: str = ""
 
     def describe(self) -> str:
         numbers = ", ".join(map(str, self.tasks))

@@ -12,8 +12,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import TransactionCalls
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.core.wait import observe_until
@@ -22,9 +22,6 @@ from connectctl.ops.kafka.fence_attempt import Problem
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transactions import PartitionProducer, Transaction
 from connectctl.ops.operations.fencing.snapshot import FenceOutcome, IdResult
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls
 
 Held = Mapping[str, Sequence[Transaction]]
 VERIFY_TIMEOUT = 5.0

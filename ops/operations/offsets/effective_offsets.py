@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice, repeat
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect import offsets_findings
-from connectctl.ops.connect.config_topic import is_configured
+from connectctl.ops.connect.config_topic import ConfiguredConnector, is_configured
 from connectctl.ops.connect.source_keys import SourceKey, connectors_of, parse_keys
 from connectctl.ops.connect.source_offsets import (
     UNKNOWN,
@@ -22,7 +21,9 @@ from connectctl.ops.connect.source_offsets import (
     worker_reads,
 )
 from connectctl.ops.core.errors import BadInput, did_you_mean
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.partitioner import partitions_of
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.connectors.observe import is_glob
 from connectctl.ops.operations.offsets.snapshot import (
     OffsetsQuery,
@@ -30,11 +31,6 @@ from connectctl.ops.operations.offsets.snapshot import (
     ReadTopic,
     SourceOffsets,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.core.finding import Finding
-    from connectctl.ops.kafka.records import ConsumerRecord
 
 
 def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.kafka import memory
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads
 
 AUDIT_THRESHOLD = 1_000_000
 """The number of records from which ``auto`` audits with Spark: this process reads as many while a

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
 from connectctl.ops.connect import offsets_findings
+from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Refused
@@ -17,6 +19,7 @@ from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka import memory
 from connectctl.ops.kafka.bootstrap import NAME_IT
+from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster.config_state import state_in
 from connectctl.ops.operations.connectors.observe import Facts, read_facts
 from connectctl.ops.operations.offsets.snapshot import (
@@ -25,11 +28,6 @@ from connectctl.ops.operations.offsets.snapshot import (
     ReadTopic,
     WorkerFacts,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads, KafkaWrites, TransactionCalls
-    from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.kafka.records import TopicImage
 
 MISSING = Rule("OFFSETS010", Severity.WARNING)
 UNREADABLE = Rule("OFFSETS011", Severity.ERROR)

@@ -6,17 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.connect.offset_store import Store
 from connectctl.ops.connect.source_offsets import ConnectorOffsets
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
+from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.connectors.observe import is_glob
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.config_topic import ConfigState
-    from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.records import TopicImage
 
 INCOMPLETE = ("OFFSETS009", "OFFSETS011")
 """Findings of an open transaction, and of a topic that could not be read."""

@@ -15,7 +15,7 @@ from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.journal import KEPT, Journal
-from connectctl.ops.core.step import OBSERVED, Step
+from connectctl.ops.core.step import OBSERVED, ResourceStep
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
@@ -48,15 +48,13 @@ REST_POLL = 0.3
 
 
 @dataclass(frozen=True)
-class Backup(Step["OffsetContext"]):
+class Backup(ResourceStep["OffsetContext"]):
     """Save every offset record of the connector, keys and values byte for byte, before the
     change.
     """
 
-    subject: str
     topics: tuple[str, ...]
     dedicated_topic: str | None = None
-    now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -113,13 +111,11 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class CreateTopic(Step["OffsetContext"]):
+class CreateTopic(ResourceStep["OffsetContext"]):
     """Create a dedicated offsets topic with the settings of the global one, as workers do."""
 
-    subject: str
     topic: str
     bootstrap: str | None = None
-    now: str = ""
 
     def describe(self) -> str:
         return f"create topic {self.topic} (compacted, same number of partitions as the global one)"
@@ -148,7 +144,7 @@ class CreateTopic(Step["OffsetContext"]):
 
 
 @dataclass(frozen=True)
-class Change(Step["OffsetContext"]):
+class Change(ResourceStep["OffsetContext"]):
     """Write the changes of a request, in one transaction per Kafka cluster, and read them back.
 
     ``agreed`` is the digest of the confirmed changes, and ``since`` has the end offsets of the
@@ -160,7 +156,6 @@ class Change(Step["OffsetContext"]):
     itself writes.
     """
 
-    subject: str
     request: dict[str, Any]
     agreed: str | None
     summary: str
@@ -170,7 +165,6 @@ class Change(Step["OffsetContext"]):
     overruled: str | None = None
     since: Ends = field(default=(), metadata=OBSERVED)
     topics: tuple[str, ...] = field(default=(), metadata=OBSERVED)
-    now: str = ""
 
     def describe(self) -> str:
         return self.summary
@@ -408,11 +402,9 @@ class Configure(ChangeConfig):
     the value to restore.
     """
 
-    subject: str
     name: str
     value: str | None
     was: str | None = None
-    now: str = ""
 
     def describe(self) -> str:
         return f"{words(self.properties)} of {self.subject}"
@@ -423,7 +415,7 @@ class Configure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class Check(Step["OffsetContext"]):
+class Check(ResourceStep["OffsetContext"]):
     """Verify that workers resume every source partition from the last committed offset with the
     dedicated topic.
 
@@ -431,9 +423,7 @@ class Check(Step["OffsetContext"]):
     dedicated one. Then only lost offsets are an error.
     """
 
-    subject: str
     chosen: bool = False
-    now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:

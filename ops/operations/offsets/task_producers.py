@@ -17,7 +17,7 @@ from connectctl.ops.connect.config_topic import COMMIT, FENCING
 from connectctl.ops.connect.offset_store import client_overrides
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import NotAuthorized
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.kafka.acls import Right
 from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.transactions import Transaction
@@ -94,14 +94,12 @@ def producers_of(
 
 
 @dataclass(frozen=True)
-class FenceTasks(Step["OffsetContext"]):
+class FenceTasks(ResourceStep["OffsetContext"]):
     """Fence the transactional ids of a connector's tasks, so that no running task overwrites the
     new offsets.
     """
 
-    subject: str
     ids: tuple[str, ...]
-    now: str = ""
 
     def describe(self) -> str:
         count = len(self.ids)

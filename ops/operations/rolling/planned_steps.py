@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.plan import Noop
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.finding import Finding
 
 
 @dataclass(frozen=True)

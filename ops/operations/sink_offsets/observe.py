@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.sink_group import sink_group, topics_of_sink, unknown_group
 from connectctl.ops.core.errors import BadInput, NotAuthorized
+from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.operations.connectors.observe import matching_names
 from connectctl.ops.operations.sink_offsets.changes import GroupOffsets, topics_of
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupOffsetWrites, KafkaReads
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-    from connectctl.ops.kafka.topics import OffsetRange
 
 
 def sinks_among(

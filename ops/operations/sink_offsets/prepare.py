@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import GroupOffsetWrites
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.operations.offsets.prepare import OffsetAccess, runs_of
+from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 from connectctl.ops.operations.sink_offsets.observe import (
     offsets_of_connector,
     offsets_of_group,
     sinks_among,
 )
 from connectctl.ops.operations.sink_offsets.planning import GroupState
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupOffsetWrites
-    from connectctl.ops.operations.sink_offsets.changes import GroupTarget
 
 
 def observe_groups(

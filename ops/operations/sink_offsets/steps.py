@@ -15,13 +15,15 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from connectctl.ops.clients.protocols import GroupOffsetWrites
 from connectctl.ops.config.json_text import read_json
+from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted, some_of
-from connectctl.ops.core.step import Step, from_data
+from connectctl.ops.core.step import ResourceStep, from_data
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.connectors.context import POLL
@@ -42,18 +44,12 @@ from connectctl.ops.operations.sink_offsets.changes import (
 )
 from connectctl.ops.operations.sink_offsets.observe import group_of
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupOffsetWrites
-    from connectctl.ops.connect.config_topic import ConfiguredConnector
-
 
 @dataclass(frozen=True)
-class BackupGroup(Step["OffsetContext"]):
+class BackupGroup(ResourceStep["OffsetContext"]):
     """Save the group's committed offsets in the format of KIP-875, before the change."""
 
-    subject: str
     group: str
-    now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -90,7 +86,7 @@ def backup_file(step: int) -> str:
 
 
 @dataclass(frozen=True)
-class ChangeGroupOffsets(Step["OffsetContext"]):
+class ChangeGroupOffsets(ResourceStep["OffsetContext"]):
     """Apply ``change`` to the committed offsets of a group without members, and read them back.
 
     ``subject`` is the connector, or the group if ``connector`` is False. ``agreed`` are the offsets
@@ -100,7 +96,6 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
     not; a refusal restores it.
     """
 
-    subject: str
     group: str
     change: GroupChange
     summary: str
@@ -109,7 +104,6 @@ class ChangeGroupOffsets(Step["OffsetContext"]):
     connector: bool = True
     undoes: str | None = None
     was: str | None = None
-    now: str = ""
 
     def describe(self) -> str:
         return self.summary

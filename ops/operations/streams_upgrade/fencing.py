@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.kafka.fence_attempt import NO_ANSWER, Problem
 from connectctl.ops.kafka.group_state import instability
 from connectctl.ops.kafka.streams_eos import ProducerModel, model_of_id, process_of
@@ -74,15 +74,13 @@ def unused_transactional_ids(
 
 
 @dataclass(frozen=True)
-class FenceUnusedIds(Step["UpgradeContext"]):
+class FenceUnusedIds(ResourceStep["UpgradeContext"]):
     """Verify that producers of ``to`` are in use, then fence every transactional id of the other
     model.
     """
 
-    subject: str
     to: str
     reason: str = "KIP-447: open transactions of old producers block the fetch of stable offsets"
-    now: str = ""
 
     def describe(self) -> str:
         old = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import BrokerReads, GroupReads, TransactionCalls, WorkerDriver
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion
 from connectctl.ops.kafka.streams_eos import BETA, PER_PARTITION, PROPERTY, V2, model_of_id
@@ -16,14 +16,6 @@ from connectctl.ops.operations.streams_upgrade.snapshot import (
     Instance,
     TransactionalId,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import (
-        BrokerReads,
-        GroupReads,
-        TransactionCalls,
-        WorkerDriver,
-    )
 
 OPEN = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
 

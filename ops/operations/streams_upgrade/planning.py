@@ -207,25 +207,33 @@ def _steps(
             instance.address,
             1,
             "its release shows in its subscription",
-            "",
-            needed,
-            0,
-            instance.by_hand,
+            protocol=needed,
+            by_hand=instance.by_hand,
         )
         yield gate(instance)
     for instance in second:
         yield SetGuarantee(
-            instance.address, 2, _change_reason(request), instance.configured or "", value
+            instance.address, 2, _change_reason(request), now=instance.configured or "", value=value
         )
         yield RestartInstance(instance.address, 2, _restart_reason(instance, value), members=count)
         yield AwaitInstance(
-            instance.address, 2, "", "", _lowest_protocol(request, needed), 0, instance.by_hand
+            instance.address,
+            2,
+            "",
+            protocol=_lowest_protocol(request, needed),
+            by_hand=instance.by_hand,
         )
         yield gate(instance)
     yield FenceUnusedIds(name, request.to)
     for instance in snapshot.instances if request.older else ():
         yield RestartInstance(instance.address, 3, OLDER, members=count)
-        yield AwaitInstance(instance.address, 3, OLDER, "", 0, GROUP_AWARE - 1, instance.by_hand)
+        yield AwaitInstance(
+            instance.address,
+            3,
+            OLDER,
+            most=GROUP_AWARE - 1,
+            by_hand=instance.by_hand,
+        )
         yield gate(instance)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.kafka.consumer_group import (
     ClientGroup,
     GroupMember,
@@ -32,13 +32,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InstanceStep(Step["UpgradeContext"]):
+class InstanceStep(ResourceStep["UpgradeContext"]):
     """One step for an instance in a roll; the first roll is 1."""
 
-    subject: str
     roll: int
     reason: str = ""
-    now: str = ""
 
 
 @dataclass(frozen=True)
@@ -214,7 +212,7 @@ def new_members(
 
 
 @dataclass(frozen=True)
-class ApplicationGate(Step["UpgradeContext"]):
+class ApplicationGate(ResourceStep["UpgradeContext"]):
     """Wait until the application is healthy: a stable group of ``members``, and a lag that does not
     grow.
 
@@ -222,12 +220,10 @@ class ApplicationGate(Step["UpgradeContext"]):
     begins with it, too.
     """
 
-    subject: str
     members: int
     lag: int = 0
     first: bool = False
     reason: str = ""
-    now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:

@@ -18,7 +18,7 @@ from connectctl.ops.connect.health import failed_parts, is_healthy
 from connectctl.ops.connect.target_state_wait import GRACE
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import counted
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.configure import ChangeConfig, words
 from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.steps import Restart
@@ -190,12 +190,10 @@ class Reconfigure(ChangeConfig):
     read and written.
     """
 
-    subject: str
     values: dict[str, str | None]
     was: dict[str, str | None]
     patch: bool = False
     reason: str = ""
-    now: str = ""
 
     def describe(self) -> str:
         return f"{words(self.values)} on {self.subject}"
@@ -206,7 +204,7 @@ class Reconfigure(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class SettleTasks(Step["UpgradeContext"]):
+class SettleTasks(ResourceStep["UpgradeContext"]):
     """Wait until a reconfigured connector is stable: it and its tasks run, or it is paused or
     stopped as before.
 
@@ -214,10 +212,8 @@ class SettleTasks(Step["UpgradeContext"]):
     once: workers do not restart them.
     """
 
-    subject: str
     limit: int = 0
     reason: str = "the number of tasks is known only after a connector generates them again"
-    now: str = ""
     read_only: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -257,7 +253,7 @@ class SettleTasks(Step["UpgradeContext"]):
         context.progress(
             f"restarting the parts of {self.subject} that failed because of too many tasks"
         )
-        Restart(self.subject, True, "").apply(context)
+        Restart(self.subject, True).apply(context)
 
     def _stop_if_refused_again(self, found: Connector) -> None:
         refusal = refusal_in(found.status)

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
 from connectctl.ops.connect.transactional_ids import LEADER, may_be_task_id
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.fence_attempt import NO_ANSWER
 from connectctl.ops.kafka.visibility import refused
@@ -28,9 +28,6 @@ from connectctl.ops.operations.fencing.snapshot import (
 from connectctl.ops.operations.fencing.verify import verify
 from connectctl.ops.operations.transactions.listing import hidden_topics
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
-
 
 @dataclass
 class EndContext(RunContext):
@@ -44,14 +41,12 @@ class EndContext(RunContext):
 
 
 @dataclass(frozen=True)
-class AbortOpen(Step[EndContext]):
+class AbortOpen(ResourceStep[EndContext]):
     """Abort the open transaction of a transactional id by fencing its producer. ``force``: a
     running task may use the id.
     """
 
-    subject: str
     row: FenceTarget
-    now: str
     force: bool = False
 
     def describe(self) -> str:
@@ -139,7 +134,7 @@ def plan_abort_open(selection: FenceSelection, *, force: bool, group_id: str = "
         raise refused(selection.gaps, what, force="a task that runs with it fails")
     hidden = [f"partitions that are not shown ({gap.why})" for gap in hidden_topics(found)]
     now = f"{found.state} on {', '.join(map(str, found.partitions or hidden)) or 'no partition'}"
-    steps = (AbortOpen(row.id, row, now, force),)
+    steps = (AbortOpen(row.id, row, now=now, force=force),)
     return Plan(
         "transactions abort", selection.cluster_id, steps, group_id=group_id, independent=True
     )

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, some_of
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, ErrorAction, verdict
@@ -39,9 +40,6 @@ from connectctl.ops.operations.transactions.outcome import (
     unknown,
 )
 from connectctl.ops.operations.transactions.outcome_lookup import decisions
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionCalls, TransactionLogReads
 
 Open = dict[tuple[TopicPartition, int], PartitionProducer]
 """Open transactions by partition and producer id."""

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.offset_store import TOPIC
+from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.error_handling import PRODUCERS, Code, verdict
@@ -23,6 +26,7 @@ from connectctl.ops.kafka.visibility import (
     observation_of,
 )
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.observe import Named
 from connectctl.ops.operations.fencing.observe import describe_ids, read_config_topic
 from connectctl.ops.operations.transactions import rules
 from connectctl.ops.operations.transactions.hanging import (
@@ -33,12 +37,6 @@ from connectctl.ops.operations.transactions.hanging import (
     unread_findings,
 )
 from connectctl.ops.operations.transactions.listing import Owned, owned
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads, TransactionCalls
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
-    from connectctl.ops.operations.connectors.observe import Named
 
 LONG = 60.0
 """Seconds after which an open transaction on an internal topic is a warning: Connect's own

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
 from connectctl.ops.connect.transactional_ids import (
     LEADER,
     TaskRef,
@@ -14,6 +15,7 @@ from connectctl.ops.connect.transactional_ids import (
     ambiguities,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.acls import ANY
 from connectctl.ops.kafka.error_handling import DESCRIBE, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.offset_commits import TOPIC as OFFSETS_TOPIC
@@ -30,10 +32,6 @@ from connectctl.ops.kafka.visibility import (
 )
 from connectctl.ops.operations.fencing.observe import describe_ids
 from connectctl.ops.operations.fencing.planning import incomplete
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupOffsetWrites, TransactionCalls
-    from connectctl.ops.core.finding import Finding
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ marker.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
@@ -29,10 +31,6 @@ from connectctl.ops.operations.transactions.write_marker import (
     plan_commit_hanging,
     warnings_of,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients
-    from connectctl.ops.core.step import Step
 
 
 @dataclass(frozen=True)

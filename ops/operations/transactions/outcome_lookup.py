@@ -7,9 +7,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import TransactionLogReads
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized
+from connectctl.ops.kafka.acls import Right
+from connectctl.ops.kafka.records import ConsumerRecord
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import TOPIC, LogEntry, Unreadable, parse, producer_of
 from connectctl.ops.kafka.transactions import OPEN, PartitionProducer
 from connectctl.ops.operations.transactions.outcome import (
@@ -21,12 +24,6 @@ from connectctl.ops.operations.transactions.outcome import (
     unknown,
     unread,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import TransactionLogReads
-    from connectctl.ops.kafka.acls import Right
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.kafka.topic_partition import TopicPartition
 
 SLACK_MS = 60_000
 """The margin before the beginning of a transaction in the search of its partition, for different

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.plan import Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.error_handling import MARKER, Code, ErrorAction, failure, verdict
 from connectctl.ops.kafka.visibility import Gap, not_authorized, refused
@@ -32,14 +32,12 @@ _FINAL = (ErrorAction.DONE, ErrorAction.FAIL, ErrorAction.ABSENT)
 
 
 @dataclass(frozen=True)
-class MarkHanging(Step["EndContext"]):
+class MarkHanging(ResourceStep["EndContext"]):
     """Write the marker that the coordinator will never write. ``hanging`` is the transaction in the
     plan.
     """
 
-    subject: str
     hanging: Hanging
-    now: str
     outcome: ClassVar[TransactionResult]
     done: ClassVar[str]
 
@@ -170,7 +168,7 @@ def plan_abort_hanging(
             next_step=f"Commit it: {found.command}, or give --force.",
             code="commit-decided",
         )
-    steps = (AbortHanging(str(found.place), found, found.why),)
+    steps = (AbortHanging(str(found.place), found, now=found.why),)
     return Plan("transactions abort", cluster_id, steps, group_id=group_id, independent=True)
 
 
@@ -189,7 +187,7 @@ def plan_commit_hanging(
         )
     decision = found.decision
     if decision.outcome is TransactionResult.COMMIT:
-        steps = (CommitHanging(str(found.place), found, found.why),)
+        steps = (CommitHanging(str(found.place), found, now=found.why),)
         return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
     aborted = decision.outcome is TransactionResult.ABORT
     reason = "it is to be aborted" if aborted else "nothing proves that this was decided"

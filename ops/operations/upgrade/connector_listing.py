@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.rest_membership import NotAMember, Resolve, is_advertised
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.visibility import Gap, Observation, Partial, Reason, gap_findings, gap_of
 from connectctl.ops.operations.cluster.read_once import read_once
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing, FactsReader
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.finding import Finding
 
 Named = Mapping[str, "str | None"]
 LISTING = 10.0

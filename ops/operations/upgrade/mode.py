@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import ConfiguredValue
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.connect.transactional_ids import LeaderId
 from connectctl.ops.connect.worker import Support
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConfiguredValue
 
 PROPERTY = "exactly.once.source.support"
 

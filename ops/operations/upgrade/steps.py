@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from connectctl.ops.connect.release import EXACTLY_ONCE, older
 from connectctl.ops.core.errors import ConnectctlError, Refused
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep, Step
 from connectctl.ops.kafka.acls import Right
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.upgrade.context import UpgradeContext
@@ -43,7 +43,7 @@ def mode_label(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class WorkerStep(Step["UpgradeContext"]):
+class WorkerStep(ResourceStep["UpgradeContext"]):
     """One step of a worker's turn. ``workers`` are the planned ones, more than one only if
     restarted together.
 
@@ -51,13 +51,11 @@ class WorkerStep(Step["UpgradeContext"]):
     others were chosen.
     """
 
-    subject: str
     phase: int
     slot: int
     workers: tuple[str, ...]
     value: str
     reason: str = ""
-    now: str = ""
     by_hand: bool = False
     planned: tuple[str, ...] = ()
 

@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from connectctl.ops.config.masking import masked
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, SILENCE, TaskChannel
+from connectctl.ops.task_runtime.attempt.control_channel import (
+    HEARTBEAT,
+    SILENCE,
+    DriverAddress,
+    TaskChannel,
+)
 from connectctl.ops.task_runtime.attempt.group_attempt import (
     group_ledger,
     group_producer,
@@ -27,7 +32,15 @@ from connectctl.ops.task_runtime.spi.connector import SourceConnector, SourceCon
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
 from connectctl.ops.task_runtime.spi.plugins import connector_class
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult, TaskStats
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    Event,
+    StoredOffsets,
+    TaskRecordSource,
+    TaskResult,
+    TaskStats,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.at_least_once import IdempotentProducer, boundaries_of
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
@@ -35,15 +48,8 @@ from connectctl.ops.task_runtime.task.source_conversion import source_conversion
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.group.ledger import GroupLedger
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
-    from connectctl.ops.task_runtime.spi.transaction_batch import (
-        Event,
-        StoredOffsets,
-        TaskRecordSource,
-        TransactionBatch,
-    )
     from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 
 FAILED, AT_WORK = "failed", "running"

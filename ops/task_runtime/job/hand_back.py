@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.run_presence import Presence
+from connectctl.ops.clients.protocols import Clients, TransactionCalls
 from connectctl.ops.connect.connector import State, requested_state
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
@@ -18,16 +19,12 @@ from connectctl.ops.operations.connectors.access import observed_cluster
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.steps import WANTED, Await, SetTargetState
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
-from connectctl.ops.operations.fencing.observe import observe
+from connectctl.ops.operations.fencing.observe import FencingSources, observe
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
 from connectctl.ops.operations.transactions.sources import sources_of
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.generation import check_fenced
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import Clients, TransactionCalls
-    from connectctl.ops.operations.fencing.observe import FencingSources
 
 
 class WorkersContext(RunContext):
@@ -68,7 +65,8 @@ class WorkersContext(RunContext):
 
         self.retries("fence its tasks", fence)
         self.retries(
-            f"{verb} {name} on its workers", lambda: SetTargetState(name, verb, "").apply(workers)
+            f"{verb} {name} on its workers",
+            lambda: SetTargetState(name, verb).apply(workers),
         )
         return Await(name, WANTED[verb]).apply(workers)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
@@ -84,13 +84,11 @@ class MembersContext(RunContext):
 
 
 @dataclass(frozen=True)
-class RemoveMembers(Step[MembersContext]):
+class RemoveMembers(ResourceStep[MembersContext]):
     """Remove the members ``ids`` that are still in the consumer ``group``, if no driver lives."""
 
-    subject: str
     group: str
     ids: tuple[str, ...]
-    now: str = ""
 
     def describe(self) -> str:
         return (

@@ -43,6 +43,7 @@ from connectctl.ops.task_runtime.job.task_count import count_tasks, refusal
 from connectctl.ops.task_runtime.spi.connector import Connector, ConnectorContext, SourceConnector
 from connectctl.ops.task_runtime.spi.delivery_settings import (
     SUPPORT,
+    DeliverySettings,
     check,
     delivery_settings,
     group_delivery,
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from connectctl.ops.core.step import Step
     from connectctl.ops.task_runtime.job.job_file import Job
     from connectctl.ops.task_runtime.job.run_request import RunRequest
-    from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
     from connectctl.ops.task_runtime.spi.tasks_max import TasksMaxResult
 
 PATIENCE = 10.0
@@ -308,7 +308,7 @@ def plan(
         text = f"create the topic {topic} with {partitions} partition{'s' * (partitions > 1)}"
         steps.append(CreateInternalTopic(topic, text))
     if runs and ready.take_over and ready.before.target != STOPPED:
-        steps.append(StopOnWorkers(name, f"stop {name} on its workers", ready.before.target))
+        steps.append(StopOnWorkers(name, f"stop {name} on its workers", now=ready.before.target))
     steps += [StartConnector(name, each) for each in ready.connector_steps if runs]
     if runs and not ready.take_over:
         steps.append(

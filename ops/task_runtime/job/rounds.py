@@ -12,16 +12,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.finding import counted
-from connectctl.ops.task_runtime.attempt.control_channel import SILENCE
+from connectctl.ops.task_runtime.attempt.control_channel import SILENCE, DriverChannel
 from connectctl.ops.task_runtime.attempt.shared_clients import GLOBAL, PRIMARY
-from connectctl.ops.task_runtime.attempt.task_attempt import REPORT
+from connectctl.ops.task_runtime.attempt.task_attempt import REPORT, TaskLimits
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.early_ends import EarlyEnds
 from connectctl.ops.task_runtime.job.executor_monitor import executor_monitor
 from connectctl.ops.task_runtime.job.group_members import LeaseGap
 from connectctl.ops.task_runtime.job.prepare import offsets_topic
-from connectctl.ops.task_runtime.job.scheduler import JobRun
+from connectctl.ops.task_runtime.job.scheduler import JobRun, Lease
 from connectctl.ops.task_runtime.job.spark_round import (
     SparkRound,
     connected_shares,
@@ -39,12 +39,9 @@ from connectctl.ops.task_runtime.task.progress import heartbeat
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import KnownEnds
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel
-    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
     from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.job.environment import JobEnvironment
-    from connectctl.ops.task_runtime.job.scheduler import Lease
     from connectctl.ops.task_runtime.job.status_topic import StatusWriter
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.executor import left_to_end
-from connectctl.ops.core.journal import RunState
+from connectctl.ops.core.journal import Journal, Run, RunState
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.operations.connectors.state_operations import changed_since
 from connectctl.ops.operations.operation import NOTHING_LEFT, Operation, Planned, Remaining, Undone
@@ -25,7 +25,6 @@ from connectctl.ops.task_runtime.job.steps import (
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients
     from connectctl.ops.core.context import RunContext
-    from connectctl.ops.core.journal import Journal, Run
     from connectctl.ops.task_runtime.job.hand_back import KilledRunContext
     from connectctl.ops.task_runtime.job.planned_run import RunAccess
     from connectctl.ops.task_runtime.job.run_request import RunRequest

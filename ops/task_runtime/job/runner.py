@@ -8,12 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.attempt.control_channel import DriverChannel, driver_address
 from connectctl.ops.task_runtime.connectors.dataframe import DataFrameSource
-from connectctl.ops.task_runtime.dataframe.read import open_dataframe
+from connectctl.ops.task_runtime.dataframe.read import JobDataFrame, open_dataframe
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job import status_topic as words
 from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
@@ -25,9 +24,6 @@ from connectctl.ops.task_runtime.job.status_topic import StatusWriter
 from connectctl.ops.task_runtime.job.task_count import TooManyTasks, fail_tasks, refusal
 from connectctl.ops.task_runtime.job.worker_takeover import await_stopped
 from connectctl.ops.task_runtime.spi import tasks_max
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.read import JobDataFrame
 
 
 @dataclass

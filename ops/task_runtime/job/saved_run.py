@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connectctl.ops.core.saved_plan import stale
-from connectctl.ops.task_runtime.job.run_request import sha256_of
+from connectctl.ops.task_runtime.job.run_request import RunRequest, sha256_of
 from connectctl.ops.task_runtime.job.steps import tasks_of
 
 if TYPE_CHECKING:
     from connectctl.ops.core.plan import Plan
-    from connectctl.ops.task_runtime.job.run_request import RunRequest
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.kafka.topics import KnownEnds, furthest
 from connectctl.ops.task_runtime.attempt import task_attempt
-from connectctl.ops.task_runtime.attempt.control_channel import ask
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, ask
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
     FAILED,
@@ -39,7 +39,6 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from pyspark.sql import SparkSession
 
 SCHEMA = "task int, report string"

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.run_presence import GONE
 from connectctl.ops.core.errors import NotAuthorized
-from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState
+from connectctl.ops.task_runtime.job.config_topic_records import ConfigTopicState, Generation
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.run_presence import Holder
-    from connectctl.ops.task_runtime.job.config_topic_records import Generation
     from connectctl.ops.task_runtime.job.generation import Leader
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from connectctl.ops.clients.kafka_protocol.pending_offsets import in_words, transactions_holding
 from connectctl.ops.config.masking import masked
 from connectctl.ops.connect.connector import statuses_from_topic
 from connectctl.ops.connect.internal_topics import run_status_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.operations.cluster.internal_topic_discovery import (
     check_named,
@@ -22,22 +24,16 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import (
 from connectctl.ops.operations.connectors.observe import PATIENCE
 from connectctl.ops.task_runtime.job.config_topic_records import config_topic_state
 from connectctl.ops.task_runtime.job.group_members import TaskMembers
-from connectctl.ops.task_runtime.job.internal_topics import default_topics
+from connectctl.ops.task_runtime.job.internal_topics import RunClients, default_topics
 from connectctl.ops.task_runtime.job.left_members import (
     LeftMembers,
     MembersContext,
     left_members,
     plan_removal,
 )
-from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, statuses_from
+from connectctl.ops.task_runtime.job.status_topic import RUN_PREFIX, TaskStatus, statuses_from
 from connectctl.ops.task_runtime.spi.delivery_settings import target_cluster
 from connectctl.ops.task_runtime.spi.subscription import REGEX, TOPICS, subscription
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.task_runtime.job.internal_topics import RunClients
-    from connectctl.ops.task_runtime.job.status_topic import TaskStatus
 
 
 def statuses(scene: RunClients, group: str, names: tuple[str, ...]) -> dict[str, Any]:

@@ -6,17 +6,15 @@ change the connector of live workers hold the lock of the Connect cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.task_runtime.job.run_request import RunRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from connectctl.ops.core.plan import Plan
     from connectctl.ops.kafka.acls import Right
 
@@ -56,12 +54,10 @@ class JobContext(HandBackContext, Protocol):
 
 
 @dataclass(frozen=True)
-class JobStep(Step[C], Generic[C]):
+class JobStep(ResourceStep[C], Generic[C]):
     """A step of a run."""
 
-    subject: str
     text: str
-    now: str = ""
     locked = False
 
     def describe(self) -> str:

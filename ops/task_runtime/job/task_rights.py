@@ -5,15 +5,11 @@ before the connector is stopped on the workers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.kafka.acls import Operation, Resource, Right
-from connectctl.ops.task_runtime.job.prepare import offsets_topic
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.internal_topics import RunClients
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob
+from connectctl.ops.task_runtime.job.internal_topics import RunClients
+from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic
 
 
 def task_rights(scene: RunClients, ready: PreparedJob) -> Iterator[Right]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from connectctl.ops.connect.connector import State, at_rest
 from connectctl.ops.core.errors import Refused, TimedOut
@@ -14,10 +13,8 @@ from connectctl.ops.operations.connectors.observe import read_facts
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState
 from connectctl.ops.task_runtime.job import environment
 from connectctl.ops.task_runtime.job.config_topic_records import STOPPED, ConfigTopicState
+from connectctl.ops.task_runtime.job.environment import JobEnvironment
 from connectctl.ops.task_runtime.job.group_members import check_group_is_free
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.job.environment import JobEnvironment
 
 PAUSE = 0.3
 
@@ -38,9 +35,7 @@ def stop_on_workers(run: JobEnvironment, workers: StepContext) -> str | None:
         f"{name} is stopped on its workers. If this run is killed: connectctl connectors "
         f"{run.ready.hand_back_action} {name}"
     )
-    run.retries(
-        f"stop {name} on its workers", lambda: SetTargetState(name, "stop", "").apply(workers)
-    )
+    run.retries(f"stop {name} on its workers", lambda: SetTargetState(name, "stop").apply(workers))
     return Await(name, State.STOPPED).apply(workers)
 
 

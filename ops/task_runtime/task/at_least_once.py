@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.spi.boundaries import Boundaries, End, Segment
-from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import ColumnBatch, Offsets, TransactionBatch
 from connectctl.ops.task_runtime.task.rejected_records import (
     OF_A_RECORD,
     TOO_LARGE,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
     from connectctl.ops.task_runtime.spi.connector import Batch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 PATIENCE = 30.0
 """Seconds to wait for acknowledgements; then a new producer sends the records again."""

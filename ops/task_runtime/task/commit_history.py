@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.topics import KnownEnds
+from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RefreshableOffsets
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, RefreshableOffsets
 
 Position = tuple[int, int]
 """Partition and offset of a record in an offsets topic."""

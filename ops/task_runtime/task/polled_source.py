@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.offset_rules import are_plain, format_problems, stored_form
 from connectctl.ops.connect.source_keys import connect_json
@@ -27,8 +27,15 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceTask,
     TaskContext,
 )
+from connectctl.ops.task_runtime.spi.converters import Converters
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
+    IDLE,
+    Event,
+    StoredOffsets,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.source_conversion import (
     Converted,
     SourceConversion,
@@ -36,11 +43,6 @@ from connectctl.ops.task_runtime.task.source_conversion import (
 )
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.converters import Converters
-    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
-
 
 _PARTITION = operator.attrgetter("source_partition")
 

@@ -18,13 +18,13 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     ColumnBatch,
     ProducerRecord,
     RecordLists,
+    TransactionBatch,
 )
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.refusals import Named
     from connectctl.ops.task_runtime.spi.connector import Batch, SourceRecord, SourceRecords
     from connectctl.ops.task_runtime.spi.converters import Converters
-    from connectctl.ops.task_runtime.spi.transaction_batch import TransactionBatch
 
 
 class Buffered(Rows):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.kafka.group_positions import GroupOffset, next_offsets
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.group.consumer import Lost, Polled, Revoked
+from connectctl.ops.task_runtime.group.consumer import GroupConsumer, Lost, Polled, Revoked
 from connectctl.ops.task_runtime.spi.transaction_batch import IDLE, Event, TransactionBatch
 from connectctl.ops.task_runtime.spi.transform import Record, Records, Transform
 from connectctl.ops.task_runtime.task.error_originals import ConsumedRecord
@@ -25,7 +25,6 @@ from connectctl.ops.task_runtime.task.record_errors import (
 from connectctl.ops.task_runtime.task.transactional_producer import UnknownOutcome
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.group.consumer import GroupConsumer
     from connectctl.ops.task_runtime.spi.error_settings import ErrorSettings
     from connectctl.ops.task_runtime.spi.metrics import TaskMeter
     from connectctl.ops.task_runtime.task.transform_output import OutputSettings

@@ -20,7 +20,11 @@ from connectctl.ops.kafka.group_positions import GroupOffset
 from connectctl.ops.kafka.record_batch_decoder import PADDING, body_of, columns
 from connectctl.ops.kafka.record_batch_encoder import ProducerState
 from connectctl.ops.kafka.topic_partition import TopicPartition
-from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    Offsets,
+    ProducerRecord,
+    TransactionBatch,
+)
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer, UnknownOutcome
 from connectctl.ops.task_runtime.testing.faults import Crash, Fault, Faults
 from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC
@@ -30,7 +34,6 @@ if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, TransactionBatch
 
 MAX_MESSAGE_BYTES = 1_048_588
 """The default of a topic's ``max.message.bytes``."""

@@ -19,7 +19,7 @@ from fakes.anyjson import encodings, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-STEPS = (SetTargetState("a", "stop", "RUNNING"), AwaitPublished("a"))
+STEPS = (SetTargetState("a", "stop", now="RUNNING"), AwaitPublished("a"))
 GROUP = ChangeGroupOffsets("a", "g", GroupChange((("t", 0, 1),)), "set it", (("t", 0, None),))
 PLAN = Plan(
     "connectors stop", "cluster", (*STEPS, GROUP), (Noop("b", "already STOPPED"),), "group"

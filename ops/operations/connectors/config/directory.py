@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from connectctl.ops.connect.partition_changes import shared
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.plan import Noop
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.config.history import (
     CLOCKS_MS,
@@ -168,7 +168,7 @@ def _author(now: Config, origin: ConfigOrigin | None, at: int | None) -> str | N
 
 
 @dataclass(frozen=True)
-class AwaitRelease(Step["StepContext"]):
+class AwaitRelease(ResourceStep["StepContext"]):
     """Wait until the connector ``of`` no longer reads source partitions that ``subject`` will read.
 
     ``after`` is the digest of the new configuration of ``of``, None if ``of`` is deleted. If that
@@ -178,10 +178,8 @@ class AwaitRelease(Step["StepContext"]):
 
     read_only: ClassVar[bool] = True
 
-    subject: str
     of: str
     after: str | None = None
-    now: str = ""
 
     def describe(self) -> str:
         if self.after is not None:

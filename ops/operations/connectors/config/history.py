@@ -8,14 +8,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.config.masking import remember
 from connectctl.ops.connect import config_topic
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.journal import Journal, Run, RunState
+from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.config.steps import (
     ChangeConnector,
     CreateConnector,
@@ -27,11 +30,6 @@ from connectctl.ops.operations.connectors.config.values import (
     digest,
     stored_config,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.kafka.records import ConsumerRecord
-    from connectctl.ops.operations.connectors.access import ClusterAccess
 
 STEPS = (CreateConnector, ChangeConnector, DeleteConnector)
 MOST_NAMED = 8

@@ -16,7 +16,7 @@ from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.release import CHANGES_OFFSETS, INITIAL_STATE, older
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.config.outlook import Entries, OffsetsOfChange, text_of
 from connectctl.ops.operations.connectors.config.plan import Desired, Planner
 from connectctl.ops.operations.connectors.config.steps import (
@@ -45,7 +45,7 @@ HALF_CREATED = (
 
 
 @dataclass(frozen=True)
-class SetConnectorOffsets(Step[StepContext]):
+class SetConnectorOffsets(ResourceStep[StepContext]):
     """Set the offsets of a stopped connector: ``entries``, or those before the step ``of_step`` of
     the run ``run``.
 
@@ -55,12 +55,10 @@ class SetConnectorOffsets(Step[StepContext]):
     ``was`` is the state of the connector before the run stopped it; a refusal restores it.
     """
 
-    subject: str
     entries: Entries = ()
     run: str | None = None
     of_step: int = 0
     every: bool = False
-    now: str = ""
     force: bool = False
     left: Entries = ()
     was: str | None = None
@@ -259,7 +257,7 @@ def initial(
             if state != "STOPPED":
                 planner.steps.append(
                     SetTargetState(
-                        desired.name, "resume" if state == "RUNNING" else "pause", "STOPPED"
+                        desired.name, "resume" if state == "RUNNING" else "pause", now="STOPPED"
                     )
                 )
             if planner.wait:
@@ -291,7 +289,7 @@ def check_removable(calls: ConnectCalls, connectors: Iterable[ConnectorHealth]) 
 def removal(health: ConnectorHealth) -> list[ConnectorStep]:
     name = health.name
     return [
-        SetTargetState(name, "stop", str(health.verdict)),
+        SetTargetState(name, "stop", now=str(health.verdict)),
         Await(name, State.STOPPED),
         SetConnectorOffsets(name, every=True),
     ]

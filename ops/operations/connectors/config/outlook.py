@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.offset_store import TOPIC, client_bootstrap
@@ -26,9 +27,6 @@ from connectctl.ops.core.errors import ConnectctlError, Refused, Unreachable
 from connectctl.ops.core.finding import counted, some_of
 from connectctl.ops.operations.connectors.config.values import Config, difference
 from connectctl.ops.operations.offsets.validity import refuse_invalid_offsets
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
 
 MOST_NAMED = 3
 CARRY = "--carry-offsets"

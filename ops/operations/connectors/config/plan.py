@@ -189,7 +189,7 @@ class Planner:
                 *configs,
                 *digests,
                 desired.file,
-                str(health.verdict.state),
+                now=str(health.verdict.state),
                 **offsets.of_step,
                 former=offsets.former,
                 restarts=restarts,
@@ -203,7 +203,7 @@ class Planner:
             else:
                 self.steps.append(change)
         if moves and verb and not offsets.carried:
-            self.steps.append(SetTargetState(name, verb, str(health.verdict)))
+            self.steps.append(SetTargetState(name, verb, now=str(health.verdict)))
         if self.declared and not moves:
             self._verify(health, self._declared_state(desired), changed=bool(changes))
         elif changes or moves:
@@ -254,7 +254,7 @@ class Planner:
         self.steps += before
         self.steps.append(
             DeleteConnector(
-                name, digest(config), self.state(name), tuple(leaves), str(health.verdict)
+                name, digest(config), self.state(name), tuple(leaves), now=str(health.verdict)
             )
         )
         if self.wait:
@@ -275,9 +275,9 @@ class Planner:
         before = (
             []
             if self.state(name) == "STOPPED"
-            else [SetTargetState(name, "stop", now), Await(name, State.STOPPED)]
+            else [SetTargetState(name, "stop", now=now), Await(name, State.STOPPED)]
         )
-        after = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
+        after = [] if verb == "stop" else [SetTargetState(name, verb, now="STOPPED")]
         return [*before, *steps, *after]
 
     def state(self, name: str) -> str:

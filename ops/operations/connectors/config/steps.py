@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.partition_changes import reads
 from connectctl.ops.core.errors import ConnectctlError, Refused, TimedOut
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 from connectctl.ops.operations.connectors.config.outlook import (
     Entries,
     Partitions,
@@ -34,12 +35,9 @@ from connectctl.ops.operations.connectors.context import POLL, StepContext
 from connectctl.ops.operations.connectors.drift import Drift
 from connectctl.ops.operations.connectors.observe import read_one
 
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import ConnectCalls
-
 
 @dataclass(frozen=True)
-class CreateConnector(Step["StepContext"]):
+class CreateConnector(ResourceStep["StepContext"]):
     """Create a connector, in ``state`` if it is set (KIP-980). ``config`` is masked; ``after`` is
     its digest.
 
@@ -47,12 +45,10 @@ class CreateConnector(Step["StepContext"]):
     as data.
     """
 
-    subject: str
     config: Mapping[str, str | None]
     after: str
     state: str | None = None
     file: str | None = None
-    now: str = ""
     offsets: tuple[str, ...] = ()
     partitions: Partitions = field(default_factory=dict)
     shares: tuple[str, ...] = ()
@@ -90,9 +86,7 @@ class CreateConnector(Step["StepContext"]):
 
 @dataclass(frozen=True)
 class _Set(ChangeConfig):
-    subject: str
     values: Changes
-    now: str = ""
 
     @property
     def properties(self) -> Changes:
@@ -100,7 +94,7 @@ class _Set(ChangeConfig):
 
 
 @dataclass(frozen=True)
-class ChangeConnector(Step["StepContext"]):
+class ChangeConnector(ResourceStep["StepContext"]):
     """Change the properties of a connector from the configuration ``before`` to ``after``, by their
     digests.
 
@@ -110,13 +104,11 @@ class ChangeConnector(Step["StepContext"]):
     ``restarts`` describes the restarts that the change causes.
     """
 
-    subject: str
     changes: Mapping[str, str | None]
     was: Mapping[str, str | None]
     before: str
     after: str
     file: str | None = None
-    now: str = ""
     offsets: tuple[str, ...] = ()
     partitions: Partitions = field(default_factory=dict)
     shares: tuple[str, ...] = ()
@@ -152,18 +144,16 @@ class ChangeConnector(Step["StepContext"]):
 
 
 @dataclass(frozen=True)
-class DeleteConnector(Step["StepContext"]):
+class DeleteConnector(ResourceStep["StepContext"]):
     """Delete a connector whose configuration is ``before``, by its digest. ``state`` is its target
     state.
 
     ``leaves`` are the remaining resources, as text.
     """
 
-    subject: str
     before: str
     state: str | None = None
     leaves: tuple[str, ...] = ()
-    now: str = ""
     drift: Drift | None = None
 
     def describe(self) -> str:
@@ -186,11 +176,8 @@ class DeleteConnector(Step["StepContext"]):
 
 
 @dataclass(frozen=True)
-class AwaitGone(Step["StepContext"]):
+class AwaitGone(ResourceStep["StepContext"]):
     """Wait until no worker runs a part of a deleted connector."""
-
-    subject: str
-    now: str = ""
 
     def describe(self) -> str:
         return f"wait until no worker runs {self.subject}"
@@ -235,14 +222,12 @@ WAIT = 10.0
 
 
 @dataclass(frozen=True)
-class ReadOffsets(Step[StepContext]):
+class ReadOffsets(ResourceStep[StepContext]):
     """Read the offsets of a connector from the workers, and report which of them its tasks read:
     none of those in ``left``.
     """
 
-    subject: str
     left: tuple[Mapping[str, Any], ...] = ()
-    now: str = ""
     read_only = True
 
     def describe(self) -> str:
@@ -320,7 +305,7 @@ def _patch(context: StepContext, path: str, offsets: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True)
-class RestoreOffsets(Step[StepContext]):
+class RestoreOffsets(ResourceStep[StepContext]):
     """Restore the offsets of a stopped connector that a change of its configuration caused.
 
     These are the source partitions in ``begun``, by all or some of their fields, and those that the
@@ -328,11 +313,9 @@ class RestoreOffsets(Step[StepContext]):
     other source partitions had none. All other offsets are kept.
     """
 
-    subject: str
     config: str
     begun: tuple[Mapping[str, Any], ...] = ()
     former: Entries = ()
-    now: str = ""
 
     def describe(self) -> str:
         return f"restore the offsets that the change of {self.subject} replaced"

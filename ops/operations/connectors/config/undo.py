@@ -202,7 +202,7 @@ class _UndoPlanner:
         created = steps[at]
         assert isinstance(created, CreateConnector)
         verb = VERBS[self.states[name]]
-        again = [] if verb == "stop" else [SetTargetState(name, verb, "STOPPED")]
+        again = [] if verb == "stop" else [SetTargetState(name, verb, now="STOPPED")]
         stopped = CreateConnector(name, created.config, created.after, "STOPPED")
         steps[at : at + 1] = [stopped, restore, *again]
 
@@ -229,7 +229,7 @@ class _UndoPlanner:
         """Plan to stop the connector; return its former state, None if it is already stopped."""
         steps, state = self.planner.steps, self.planner.state(name)
         if not any(isinstance(step, SetTargetState) and step.subject == name for step in steps):
-            steps.append(SetTargetState(name, "stop", str(self.current[name].verdict)))
+            steps.append(SetTargetState(name, "stop", now=str(self.current[name].verdict)))
             self.stopped[name] = state
         if Await(name, State.STOPPED) not in steps:
             steps.append(Await(name, State.STOPPED))
@@ -240,7 +240,7 @@ class _UndoPlanner:
         verb = VERBS[former_state(step).value]
         if verb != step.verb:
             self.planner.steps.append(
-                SetTargetState(step.subject, verb, str(self.current[step.subject].verdict))
+                SetTargetState(step.subject, verb, now=str(self.current[step.subject].verdict))
             )
 
     def _is_unchanged(self, name: str, after: str) -> bool:
@@ -264,7 +264,7 @@ class _UndoPlanner:
         deleted = {step.subject for step in self.planner.steps if isinstance(step, DeleteConnector)}
         for name, state in self.stopped.items():
             if name not in deleted and last[name] == "stop" != VERBS[state]:
-                self.planner.steps.append(SetTargetState(name, VERBS[state], "STOPPED"))
+                self.planner.steps.append(SetTargetState(name, VERBS[state], now="STOPPED"))
 
     def await_final_states(self) -> None:
         """Change each wait to the state that the last step of the connector sets: the stop of the

@@ -12,16 +12,14 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.protocols import KafkaReads
 from connectctl.ops.core.errors import BadInput, ConnectctlError, TimedOut
+from connectctl.ops.kafka.records import ConsumerRecord
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import KafkaReads
-    from connectctl.ops.kafka.records import ConsumerRecord
 
 TIMEOUT = 60.0
 """Seconds to read a manifest topic."""

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.protocols import GroupReads, KafkaReads
 from connectctl.ops.connect.internal_topics import MANIFEST, manifest_topic
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.core.finding import some_of
@@ -19,11 +19,10 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.manifest import (
     newest_records,
 )
 from connectctl.ops.task_runtime.connectors.parquet_archive.reader import orphans_among
-from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import OrphanFile
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.protocols import GroupReads, KafkaReads
-    from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import ArchiveLocation
+from connectctl.ops.task_runtime.connectors.parquet_archive.sweep_steps import (
+    ArchiveLocation,
+    OrphanFile,
+)
 
 
 @dataclass(frozen=True)

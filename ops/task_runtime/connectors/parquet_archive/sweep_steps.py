@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from connectctl.ops.connect.internal_topics import manifest_topic
 from connectctl.ops.core.context import RunContext
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.plan import Noop, Plan
-from connectctl.ops.core.step import Step
+from connectctl.ops.core.step import ResourceStep
 
 OPERATION = "run sweep"
 SHOWN = 20
@@ -48,13 +48,11 @@ class SweepContext(RunContext):
 
 
 @dataclass(frozen=True)
-class RemoveOrphans(Step[SweepContext]):
+class RemoveOrphans(ResourceStep[SweepContext]):
     """Remove ``files``, those of them that are still orphans when it is done."""
 
-    subject: str
     location: ArchiveLocation
     files: tuple[OrphanFile, ...]
-    now: str = field(default="")
 
     def describe(self) -> str:
         size = sum(each.bytes for each in self.files)

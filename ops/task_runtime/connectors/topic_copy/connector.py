@@ -34,8 +34,8 @@ Where the source has lost records before they were copied, the task fails with t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.mirror_topics import EXCLUDED_BEFORE_4, INCLUDED
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.connectors.topic_copy import (
@@ -44,6 +44,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy import (
     source_clients,
 )
 from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import BatchReader
+from connectctl.ops.task_runtime.connectors.topic_copy.remote_topics import RemoteTopics
 from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
     JAVA,
     policy_of,
@@ -71,11 +72,7 @@ from connectctl.ops.task_runtime.spi.connector import (
     SourceContext,
 )
 from connectctl.ops.task_runtime.spi.delivery_settings import exactly_once
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.task_runtime.connectors.topic_copy.remote_topics import RemoteTopics
-    from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource
+from connectctl.ops.task_runtime.spi.transaction_batch import TaskRecordSource
 
 RECORDS, POLL_TIMEOUT = "records.per.transaction", "consumer.poll.timeout.ms"
 DEFAULT_RECORDS, DEFAULT_POLL_TIMEOUT = 50_000, 1000

@@ -25,7 +25,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
     wrap_offset,
     wrap_partition,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT, TopicBatch
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
 from connectctl.ops.task_runtime.spi.transaction_batch import (
@@ -33,6 +33,7 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     CopiedBatches,
     CopiedMessages,
     Event,
+    StoredOffsets,
     TaskStats,
     TransactionBatch,
 )
@@ -44,9 +45,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
         ReplicationPolicy,
     )
-    from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
     from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
-    from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 WAY, AUTO, UNOPENED, OPENED = "copy.batches", "auto", "unopened", "opened"
 WAYS = (AUTO, UNOPENED, OPENED)

@@ -6,21 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.topic_partition import TopicPartition
+from connectctl.ops.kafka.topics import OffsetRange
 from connectctl.ops.task_runtime.attempt.coalesced_read import coalesced
 from connectctl.ops.task_runtime.connectors.topic_copy.source_clients import (
     partition_gone,
     unreachable,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.clients.librdkafka.client import Kafka
-    from connectctl.ops.kafka.topics import OffsetRange
 
 LOST_RECORDS = Rule("COPY001", Severity.WARNING)
 RESET_PROPERTY = "source.consumer.auto.offset.reset"

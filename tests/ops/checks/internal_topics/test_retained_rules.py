@@ -13,11 +13,11 @@ from connectctl.ops.connect.config_topic import ConfigState
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.records import ConsumerRecord
-from connectctl.ops.kafka.rhythm import Rhythm, rhythm_of
+from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.operations.cluster.observe import InternalTopic
 from fakes.check_context import check_context
-from fakes.kafkareads import FakeKafka
+from fakes.kafkareads import FakeKafka, rhythm_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from connectctl.ops.checks.progress.silence import LEAST_SILENCE, Certainty, unusual_silence
-from connectctl.ops.kafka.rhythm import Rhythm, rhythm_of
+from connectctl.ops.kafka.rhythm import Rhythm
+from fakes.kafkareads import rhythm_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -76,7 +76,7 @@ def outcomes(workers: FakeWorkers, plan_steps: Any, timeout: float = 30.0) -> di
 def test_what_is_already_so_is_in_the_plan_as_needless() -> None:
     workers = cluster()
     plan = plan_state("x", select(seen(workers), ["off", "well"]), "stop", wait=False)
-    assert plan.steps == (SetTargetState("well", "stop", "RUNNING", "RUNNING"),)
+    assert plan.steps == (SetTargetState("well", "stop", now="RUNNING", former="RUNNING"),)
     assert plan.noops == (Noop("off", "already STOPPED"),)
 
 
@@ -241,20 +241,20 @@ def test_workers_that_cannot_stop_say_since_when_one_can(code: str) -> None:
     workers.errors["/connectors/well/stop"] = ConnectctlError(
         "404", why="HTTP 404 Not Found", code=code
     )
-    (result,) = performed([SetTargetState("well", "stop", "RUNNING")], context(workers))
+    (result,) = performed([SetTargetState("well", "stop", now="RUNNING")], context(workers))
     assert "3.5" in str(result.error)
 
 
 def test_workers_that_restart_only_the_connector_are_found_out() -> None:
     workers = cluster()
     workers.send = lambda *a, **k: None  # type: ignore[method-assign]
-    (result,) = performed([Restart("well", False, "RUNNING")], context(workers))
+    (result,) = performed([Restart("well", False, now="RUNNING")], context(workers))
     assert "older than 3.0" in str(result.error)
 
 
 def test_what_holds_by_the_time_of_doing_is_not_done() -> None:
     workers = cluster()
-    (result,) = performed([SetTargetState("off", "stop", "RUNNING")], context(workers))
+    (result,) = performed([SetTargetState("off", "stop", now="RUNNING")], context(workers))
     assert (result.outcome, result.detail, workers.sent) == (Outcome.ALREADY, "already STOPPED", [])
 
 
@@ -393,8 +393,8 @@ def test_unchanged_connectors_are_verified_together() -> None:
 def test_connectors_that_are_to_be_in_different_states_are_awaited_in_one_run() -> None:
     workers = FakeWorkers({"a": FakeConnector(), "b": FakeConnector()})
     steps = (
-        Restart("a", False, ""),
-        SetTargetState("b", "pause", ""),
+        Restart("a", False),
+        SetTargetState("b", "pause"),
         Await("a", State.RUNNING),
         Await("b", State.PAUSED),
     )
@@ -419,7 +419,7 @@ def test_a_resumed_run_restarts_what_has_failed_after_its_change(
         "r", "connectors resume", "cluster", "group", ("c",), RunState.FAILED, "", None, events
     )
     wait = Await("c", State.RUNNING)
-    steps = (SetTargetState("c", "resume", "PAUSED"), wait, Await("other", State.STOPPED))
+    steps = (SetTargetState("c", "resume", now="PAUSED"), wait, Await("other", State.STOPPED))
     instead = restarts_instead(run, steps)
     assert instead.keys() == ({1} if restarts else set())
     workers = FakeWorkers({"c": FakeConnector(tasks=["FAILED"])})

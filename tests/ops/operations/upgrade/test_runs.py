@@ -32,7 +32,7 @@ def _loaded(*steps: Step[Any], marks: tuple[StepEvent, ...] = ()) -> LoadedRun:
 
 def test_what_changed_no_worker_has_its_own_way_back() -> None:
     assert runs.has_own_rollback(
-        _loaded(FirstGate(), IncludedStep(SetTargetState("a", "stop", "RUNNING"), "why"))
+        _loaded(FirstGate(), IncludedStep(SetTargetState("a", "stop", now="RUNNING"), "why"))
     )
     assert not runs.has_own_rollback(_loaded(FirstGate()))
 
@@ -57,7 +57,7 @@ def test_instances_go_back_to_the_one_model_that_all_had_the_last_one_first() ->
 def test_instances_of_which_it_is_not_known_what_they_were_are_left(
     was: dict[str, str | None],
 ) -> None:
-    step = SetGuarantee("x:1", 1, "why", "", "exactly_once_v2")
+    step = SetGuarantee("x:1", 1, "why", value="exactly_once_v2")
     with pytest.raises(Refused, match="the former values of the instances are unknown"):
         runs.application_rollback(_loaded(step), was)
 

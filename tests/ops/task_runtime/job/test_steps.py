@@ -34,7 +34,7 @@ TAKE_OVER = Plan(
     (
         CreateInternalTopic("a", "create the topic a"),
         CreateInternalTopic("b", "create the topic b"),
-        StopOnWorkers("c", "stop c on its workers", "STARTED"),
+        StopOnWorkers("c", "stop c on its workers", now="STARTED"),
         RunTasks("c", "run c on Spark", request=RunRequest("job.yaml"), made_from={}),
         HandBack("c", "pause c on its workers", verb="pause"),
     ),
