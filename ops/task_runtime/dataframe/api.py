@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark.session import require_context
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -177,10 +178,12 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     that was written is skipped, rows of any other that would be skipped are refused. Another thread
     does not know the batch, and skips.
 
-    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with
-    live workers or offsets of other columns, ``ConnectctlError`` if a task failed or was fenced:
-    the committed rows remain, and the next call resumes after them.
+    Raises ``BadInput`` for a column that is missing or does not fit and for a frame of Spark
+    Connect, ``Refused`` for a group with live workers or offsets of other columns,
+    ``ConnectctlError`` if a task failed or was fenced: the committed rows remain, and the next call
+    resumes after them.
     """
+    require_context(df)
     return write(df, target, batch_of(df, target))
 
 

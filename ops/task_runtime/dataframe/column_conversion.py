@@ -234,20 +234,18 @@ def _builder(kind: Any) -> Callable[[Any], Any] | None:
     import pyarrow as pa
 
     if pa.types.is_map(kind):
-        build = _builder(kind.item_type)
-        return dict if build is None else lambda pairs: {k: _built(build, v) for k, v in pairs}
+        values = _builder(kind.item_type)
+        return dict if values is None else lambda pairs: {k: _built(values, v) for k, v in pairs}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        build = _builder(kind.value_type)
-        return None if build is None else lambda items: [_built(build, v) for v in items]
+        elements = _builder(kind.value_type)
+        return None if elements is None else lambda items: [_built(elements, v) for v in items]
     if not pa.types.is_struct(kind):
         return None
-    fields = {field.name: build for field in kind if (build := _builder(field.type)) is not None}
-    if not fields:
+    fields = {field.name: _builder(field.type) for field in kind}
+    if not any(fields.values()):
         return None
-    return lambda members: {
-        name: _built(fields[name], v) if name in fields else v for name, v in members.items()
-    }
+    return lambda members: {name: _built(fields[name], v) for name, v in members.items()}
 
 
-def _built(build: Callable[[Any], Any], value: Any) -> Any:
-    return None if value is None else build(value)
+def _built(build: Callable[[Any], Any] | None, value: Any) -> Any:
+    return value if value is None or build is None else build(value)

@@ -123,6 +123,7 @@ def test_a_struct_of_all_types_is_read_back_as_a_worker_reads_it(
     reads = reading_converters(made.converters).value.read
     schema, value = reads("t", full)
     assert value == FULL
+    assert schema is not None
     assert reads("t", empty)[1] == EMPTY
     assert tombstone is None
     types = {field["field"]: (field["type"], field["optional"]) for field in schema["fields"]}
