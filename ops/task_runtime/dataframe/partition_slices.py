@@ -15,8 +15,10 @@ from connectctl.ops.kafka.partitioner import stable_order
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.column_conversion import ColumnConverter
     from connectctl.ops.task_runtime.spi.schema import Schema
+
+BytesOf = Callable[[str, Any, Callable[[int], str]], Any]
+"""Makes bytes of a column of keys or values (``column_conversion.ColumnConverter.bytes_of``)."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
 
 
 def columnar(
-    taken: Iterable[PartitionSlice], columns: FrameColumns, converter: ColumnConverter
+    taken: Iterable[PartitionSlice], columns: FrameColumns, bytes_of: BytesOf
 ) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
     """Yield the records of ``taken``, and what names the row of each; those of pieces that lie
     beside each other together.
@@ -207,19 +209,19 @@ def columnar(
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)
         place = partial(columns.place, rows)
-        yield _columnar(rows, columns, converter, place), place
+        yield _columnar(rows, columns, bytes_of, place), place
 
 
 def _columnar(
-    batch: Any, columns: FrameColumns, converter: ColumnConverter, place: Callable[[int], str]
+    batch: Any, columns: FrameColumns, bytes_of: BytesOf, place: Callable[[int], str]
 ) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(-1).to_numpy()
     keys = None
     if columns.key:
-        keys = converter.bytes_of("key", batch.column(columns.key), place)
-    values = converter.bytes_of("value", batch.column(columns.value), place)
+        keys = bytes_of("key", batch.column(columns.key), place)
+    values = bytes_of("value", batch.column(columns.value), place)
     headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
     return RecordColumns(values, keys, times, headers)
 

@@ -120,7 +120,7 @@ class DataFrameRows:
     def _part(self) -> TransactionBatch:
         part = self._parts.popleft()
         self._sent += part
-        found = columnar(part, self._columns, self._converter)
+        found = columnar(part, self._columns, self._converter.bytes_of)
         bulks = [ColumnBatch(self._topic, *piece) for piece in found]
         if self._parts:
             return TransactionBatch(record_batches=bulks, more=True)
