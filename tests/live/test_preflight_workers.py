@@ -17,9 +17,10 @@ from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.transactional_ids import leader_id
 from connectctl.ops.core.rule import check
 from connectctl.ops.operations.cluster.observe import observe_cluster
-from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down, up
+from connectctl.ops.sandbox.cluster import Group, Sandbox, SandboxSpec, down
 from fakes.sandboxes import add_worker, extra_group
 from live.real import Workers, connector, create_topic, eventually, workers
+from otherbrokers import up_as_asked
 
 if TYPE_CHECKING:
     from connectctl.ops.core.finding import Finding
@@ -37,7 +38,7 @@ SOURCE = {
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """One enabled worker; what the tests add to it they take away, or only look beside it."""
-    yield up(SandboxSpec(name="workersarea", workers=1, support="enabled"))
+    yield up_as_asked(SandboxSpec(name="workersarea", workers=1, support="enabled"))
     down("workersarea")
 
 

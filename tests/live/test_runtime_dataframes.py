@@ -269,6 +269,47 @@ def test_a_stream_without_an_order_is_written_once_by_query_and_batch(
         write_exactly_once(frame(stream._session, 1), writer.target)
 
 
+def test_structs_are_written_by_a_converter_from_frames_and_streams(
+    session: Any, stream: Stream, target: Target
+) -> None:
+    structured = replace(
+        target,
+        value="order",
+        key="id",
+        value_converter="JsonConverter",
+        key_converter="JsonConverter",
+        converter_configs={
+            "value.converter.schemas.enable": "false",
+            "key.converter.schemas.enable": "false",
+        },
+    )
+
+    def orders(df: Any) -> Any:
+        return df.selectExpr(
+            "shop", "id", "named_struct('id', id, 'of', map(shop, id), 'n', id / 2BD) `order`"
+        )
+
+    write_exactly_once(orders(frame(session, *range(10))), structured)
+    writer = StreamWriter(structured)
+    stream.add(*range(10, 20))
+
+    def write(df: Any, number: int) -> None:
+        writer(orders(df), number)
+
+    stream.run(write)
+    stream.forget(0)
+    stream.run(write)
+    assert writer.written is not None
+    assert (writer.written.sent, writer.written.skipped) == (0, 10)
+    found = {int(r.key()): json.loads(r.value()) for r in consumed(target, 20)}
+    assert sorted(found) == list(range(20))
+    assert found[7]["of"] == {"shop 1": 7}
+    ntz = "struct(timestamp_ntz '2024-02-29 00:00:00' at) `order`"
+    bad = frame(session, 1).selectExpr("shop", "id", ntz)
+    with pytest.raises(BadInput, match=r"order\.at is a timestamp_ntz"):
+        write_exactly_once(bad, structured)
+
+
 def offsets_of(target: Target) -> dict[bytes, bytes]:
     image = Kafka(dict(target.client), timeout=120).image([target.offsets_topic], patience=30)[
         target.offsets_topic

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl import Target, write_exactly_once
 from connectctl import schema as of
 from connectctl.ops.clients.java import find_java
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.registry.client import Registry
+from connectctl.ops.clients.spark.session import open_session
 from connectctl.ops.config import paths
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import registry
@@ -133,6 +136,23 @@ def peer(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield made
 
 
+@pytest.fixture(scope="module")
+def json_peer(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    json_converter = "org.apache.kafka.connect.json.JsonConverter"
+    directory = tmp_path_factory.mktemp("json")
+    with peer_of(
+        directory, "ConverterPeer", "plugins", json_converter, "schemas.enable=true"
+    ) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    opened = open_session("local[1]", {}, tmp_path_factory.mktemp("spark") / "spark.log")
+    yield opened
+    opened.stop()
+
+
 def test_values_of_all_types_are_equal_on_both_sides(sandbox: Sandbox, peer: Peer) -> None:
     write_avro, read_avro = both(sandbox, "AvroConverter")
     write_json, read_json = both(sandbox, "JsonConverter")
@@ -203,6 +223,75 @@ def test_protobuf_is_what_javas_library_reads(sandbox: Sandbox, tmp_path: Path) 
     assert json.loads(as_json)["counts"] == [{"key": "a", "value": 1}]
     assert read_it("by-java", data[:6] + again) == read_it("by-java", data)
     assert read_it("by-java", data)[1] == value
+
+
+COLUMNS = """
+SELECT 'a' shop, id, if(id = 2, null, named_struct(
+  'tiny', cast(id AS tinyint), 'small', cast(-id AS smallint), 'number', cast(id AS int), 'id', id,
+  'single', cast(0.1 AS float), 'ratio', cast(id / 3 AS double), 'paid', id = 1,
+  'note', if(id = 1, null, 'größe'), 'raw', x'00ff', 'price', cast(9.5 AS decimal(10, 2)),
+  'day', date '2024-02-29', 'at', timestamp '2024-02-29 12:00:00.123456',
+  'tags', array('x', null), 'counts', map('y', id), 'to', named_struct('city', 'Łódź'),
+  'by', map(7, cast(null AS string))
+)) `order` FROM range(3)
+"""
+
+
+@pytest.mark.parametrize("kind", ["JsonConverter", *KINDS])
+def test_a_frame_is_written_as_a_workers_converter_writes_its_columns(
+    sandbox: Sandbox, peer: Peer, json_peer: Peer, session: Any, kind: str
+) -> None:
+    topic = create_topic(sandbox.bootstrap_servers, f"framed-{kind}", 1, "delete")
+    own = configs(sandbox, kind)
+    target = Target(
+        {"bootstrap.servers": sandbox.bootstrap_servers},
+        "framed",
+        f"framed-{kind}",
+        topic,
+        "framed-offsets",
+        "shop",
+        "id",
+        value="order",
+        value_converter=own.pop("value.converter"),
+        converter_configs=own,
+    )
+    assert write_exactly_once(session.sql(COLUMNS), target).sent == 3
+    kafka = Kafka(target.client, timeout=120)
+    image = kafka.image([topic], patience=30, superseded=True)[topic]
+    records = sorted((*image.latest, *image.superseded), key=lambda record: record.offset)
+    first, second, tombstone = (record.value for record in records)
+    assert tombstone is None
+    read = reading_converters(configs(sandbox, kind)).value.read
+    schema, value = read(topic, first)
+    assert schema is not None
+    assert (value["price"], value["note"], value["by"]) == (Decimal("9.50"), "größe", {7: None})
+    assert value["at"].microsecond == 123_000
+    assert read(topic, second)[1]["note"] is None
+    write_json = converters({"value.converter": "JsonConverter"}).of_value
+    for data in (first, second):
+        in_json = write_json(topic, *read(topic, data))
+        if kind == "JsonConverter":
+            assert data == in_json == json_peer.ask("write", topic, data)
+        if kind == "AvroConverter":
+            theirs = json.loads(peer.ask("read", topic, data))
+            assert in_json is not None
+            assert theirs["payload"] == json.loads(in_json)["payload"]
+
+
+def test_the_page_on_dataframes(
+    sandbox: Sandbox, session: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = []
+    for block in blocks(ROOT / "docs/how-to/dataframes.md", "python"):
+        if not block.file:
+            continue
+        topic = create_topic(sandbox.bootstrap_servers, f"page-{block.file}", 1, "delete")
+        text = block.text.replace("http://localhost:8081", url_of(sandbox))
+        text = text.replace("broker-1:9092", sandbox.bootstrap_servers)
+        text = re.sub('topic="(orders|structured)"', f'topic="{topic}"', text)
+        exec(compile(text, block.file, "exec"), {})
+        printed += re.findall(r"sent=(\d+), skipped=(\d+)", capsys.readouterr().out)
+    assert printed == [("3", "0"), ("0", "3"), ("1", "0")]
 
 
 def test_a_worker_reads_what_is_written_here_and_writes_what_is_read_here(

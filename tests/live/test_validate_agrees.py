@@ -22,10 +22,12 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.connect.missing_class import missing_class
-from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
+from connectctl.ops.sandbox.cluster import SandboxSpec, down
+from connectctl.ops.sandbox.jars.versions import LATEST
 from connectctl.ops.sandbox.properties import internal_topics
 from fakes.sandboxes import extra_group
 from live.real import FILE_SOURCE, Workers, connectctl, eventually, write
+from otherbrokers import KAFKA, up_as_asked
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -38,6 +40,7 @@ VERIFIABLE = "org.apache.kafka.connect.tools.VerifiableSourceConnector"
 INSERT = "org.apache.kafka.connect.transforms.InsertField$Value"
 NOT_ENABLED = "This worker does not have exactly-once source support enabled."
 AT_ONCE = 12
+RELEASE = KAFKA or LATEST
 REFUSED, FAILS, TAKEN = "refused", "fails", "taken"
 
 
@@ -78,12 +81,12 @@ ANYWHERE = [
         {
             "connector.plugin.version": "[4.0,5.0)",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-            "value.converter.plugin.version": "4.3.1",
+            "value.converter.plugin.version": RELEASE,
             "transforms": "t",
             "transforms.t.type": INSERT,
             "transforms.t.static.field": "f",
             "transforms.t.static.value": "v",
-            "transforms.t.plugin.version": "4.3.1",
+            "transforms.t.plugin.version": RELEASE,
         },
     ),
     Case("a version that no worker has", REFUSED, {"connector.plugin.version": "9.9"}),
@@ -278,7 +281,7 @@ def others(state_home: Path) -> Iterator[dict[str, Group]]:
     """
     policy = {"connector.client.config.override.policy": "Principal"}
     try:
-        sandbox = up(SandboxSpec(name="validate", workers=1))
+        sandbox = up_as_asked(SandboxSpec(name="validate", workers=1))
         preparing = extra_group(
             sandbox, "validate-preparing", support="preparing", properties=policy
         )

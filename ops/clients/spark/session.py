@@ -21,7 +21,7 @@ from connectctl.ops.clients.spark.protection import protected
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Unreachable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _OURS = {
     "spark.app.name": "connectctl",
@@ -64,6 +64,8 @@ def open_session(
     without executors.
     """
     require()
+    if master.startswith("sc://"):
+        raise without_context()
     from pyspark.sql import SparkSession
 
     settings = spark_settings(master, conf)
@@ -85,6 +87,22 @@ def open_session(
             found.stop()
             raise
     return found
+
+
+def require_context(frame: DataFrame) -> None:
+    """Raise ``BadInput`` for a frame of Spark Connect."""
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        raise without_context()
+
+
+def without_context() -> BadInput:
+    return BadInput(
+        "Spark Connect is not supported",
+        why="code and generations of tasks are sent by a SparkContext, which its clients do not have",
+        next_step="Give the master of the cluster (local[N], spark://HOST:PORT, k8s://URL or yarn), "
+        "as in SparkSession.builder.master(…).",
+        code="spark-connect",
+    )
 
 
 def close_session(spark: SparkSession) -> None:

@@ -12,7 +12,8 @@ The driver reads the frame; its tasks write the rows. Its own properties:
 ``topic``                   topic of the records
 ``partition.columns``       columns of a source partition, separated by commas
 ``offset.column``           column that only grows within a source partition: whole numbers or text
-``value.column``            text or bytes; a null is a tombstone; default ``value``
+``value.column``            text or bytes; a null is a tombstone; default ``value``. With ``value.converter``, such as
+                            JsonConverter or AvroConverter, of any type; so ``key.column`` with ``key.converter``
 ``key.column``              text or bytes; ``timestamp.column``: milliseconds since the epoch; ``headers.column``: as Spark's
                             own Kafka sink takes them, ``array<struct<key:string,value:binary>>``
 ``records.per.transaction`` default 200000
@@ -57,7 +58,7 @@ _NAMED = (
 )
 _STRICT = {"json", "csv", "xml"}
 """Formats that read invalid rows as nulls, unless they are configured to fail."""
-_AS_IT_IS = ("StringConverter", "ByteArrayConverter")
+_CONVERTERS = ("key.converter", "value.converter")
 
 
 class DataFrameTask(SourceTask):
@@ -90,8 +91,15 @@ class DataFrameSource(SourceConnector):
             "Column of the source offset; must be increasing within a source partition.",
             required=True,
         ),
-        Setting("value.column", "Column of the record value (string or binary).", default="value"),
-        Setting("key.column", "Column of the record key (string or binary)."),
+        Setting(
+            "value.column",
+            "Column of the record value: string or binary, or of any type with value.converter.",
+            default="value",
+        ),
+        Setting(
+            "key.column",
+            "Column of the record key: string or binary, or of any type with key.converter.",
+        ),
         Setting(
             "timestamp.column", "Column of the record timestamp (milliseconds since the epoch)."
         ),
@@ -166,10 +174,6 @@ def _problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
             "DataFrameSource commits a transaction after records.per.transaction rows, not by "
             f"{LATENCY}.",
         )
-    for name in ("key.converter", "value.converter"):
-        if configs.get(name) and not configs[name].endswith(_AS_IT_IS):
-            why = "columns are not converted (string or binary)"
-            yield name, f"Invalid value {configs[name]} for configuration {name}: {why}"
 
 
 def _stream_problems(configs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -207,6 +211,7 @@ def columns_of(configs: Mapping[str, str]) -> FrameColumns:
         configs.get("key.column") or None,
         configs.get("timestamp.column") or None,
         configs.get("headers.column") or None,
+        {name: value for name, value in configs.items() if name.startswith(_CONVERTERS)},
     )
 
 

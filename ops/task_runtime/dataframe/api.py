@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
+from connectctl.ops.clients.spark.session import require_context
 from connectctl.ops.connect.source_transactions import Boundary
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.core.errors import ConnectctlError, Refused
@@ -33,6 +34,7 @@ from connectctl.ops.task_runtime.attempt.newest_attempt import AttemptRegistry
 from connectctl.ops.task_runtime.attempt.shared_clients import PRIMARY
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
+from connectctl.ops.task_runtime.dataframe import column_conversion
 from connectctl.ops.task_runtime.dataframe.batch_round import (
     BATCH,
     local_property,
@@ -96,6 +98,10 @@ class Target:
     Executors receive ``client``, with its secrets, and the names of the columns, pickled. A
     ``Target`` opens nothing.
 
+    ``key_converter`` and ``value_converter`` are converters, named as on a worker; ``value`` may be
+    a column of any type then, such as a struct. ``converter_configs`` are their properties, such as
+    ``value.converter.schema.registry.url``. Text and bytes are written as they are without one.
+
     With ``partitioned`` the frame is written in its own partitions, without a shuffle: each source
     partition has to be in one of them. A task that detects another distribution ends with one line.
     """
@@ -111,6 +117,9 @@ class Target:
     key: str | None = None
     timestamp: str | None = None
     headers: str | None = None
+    key_converter: str | None = None
+    value_converter: str | None = None
+    converter_configs: Mapping[str, str] = field(default_factory=dict)
     tasks: int = 2
     partitioned: bool = False
     config_topic: str | None = None
@@ -132,8 +141,17 @@ class Target:
 
     @property
     def columns(self) -> FrameColumns:
-        partition, offset = self.partition_columns, self.offset
-        return FrameColumns(partition, offset, self.value, self.key, self.timestamp, self.headers)
+        return FrameColumns(
+            self.partition_columns,
+            self.offset,
+            self.value,
+            self.key,
+            self.timestamp,
+            self.headers,
+            column_conversion.properties(
+                self.key_converter, self.value_converter, self.converter_configs
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -160,10 +178,12 @@ def write_exactly_once(df: DataFrame, target: Target) -> Written:
     that was written is skipped, rows of any other that would be skipped are refused. Another thread
     does not know the batch, and skips.
 
-    Raises ``BadInput`` for a column that is missing or does not fit, ``Refused`` for a group with
-    live workers or offsets of other columns, ``ConnectctlError`` if a task failed or was fenced:
-    the committed rows remain, and the next call resumes after them.
+    Raises ``BadInput`` for a column that is missing or does not fit and for a frame of Spark
+    Connect, ``Refused`` for a group with live workers or offsets of other columns,
+    ``ConnectctlError`` if a task failed or was fenced: the committed rows remain, and the next call
+    resumes after them.
     """
+    require_context(df)
     return write(df, target, batch_of(df, target))
 
 
@@ -187,6 +207,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
         columns = replace(columns, partition=(PLACE,), offset=HASH)
     else:
         check_columns(df.dtypes, columns)
+    columns = column_conversion.with_schemas(columns, df.schema.fields)
     dtypes, key = df.dtypes, sharing_key(target)
     started, during = start_of(
         df.sparkSession, lambda: generation_of(target, dtypes), lambda: _reached.get(key, {})
@@ -400,6 +421,8 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
         "timestamp.column": target.timestamp or "",
         "headers.column": target.headers or "",
     }
+    for name, converter in (("key", target.key_converter), ("value", target.value_converter)):
+        named |= {} if converter is None else {f"{name}.converter": converter}
     config = {
         "name": target.connector,
         "connector.class": "DataFrameSource",

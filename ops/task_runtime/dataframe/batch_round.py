@@ -134,8 +134,15 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
     batch = writing.batch
     assert batch is not None
     added = {HASH, PLACE}
-    columns = [f.col(f"`{name}`") for name in writing.columns.names if name not in added]
-    more = [f.xxhash64(*columns).alias(HASH)]
+    names = [name for name in writing.columns.names if name not in added]
+    columns = [f.col(f"`{name}`") for name in names]
+    types = {field.name: field.dataType for field in df.schema.fields}
+    # Spark has no hash of maps.
+    hashed_columns = [
+        f.to_json(column) if "map<" in types[name].simpleString() else column
+        for name, column in zip(names, columns, strict=True)
+    ]
+    more = [f.xxhash64(*hashed_columns).alias(HASH)]
     if not batch.ordered:
         more.append(f.lit("").alias(PLACE))
     return df.select(*columns, *more)

@@ -4,15 +4,21 @@ columns and not by rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import stable_order
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
+
+if TYPE_CHECKING:
+    from connectctl.ops.task_runtime.spi.schema import Schema
+
+BytesOf = Callable[[str, Any, Callable[[int], str]], Any]
+"""Makes bytes of a column of keys or values (``column_conversion.ColumnConverter.bytes_of``)."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,9 @@ class FrameColumns:
     offsets topic.
 
     ``timestamp`` is a column of milliseconds since the epoch, ``headers`` one as Spark's Kafka sink
-    takes it.
+    takes it. ``converters`` are the properties ``key.converter`` and ``value.converter`` with those
+    below them, and ``schemas`` what the driver found for these parts
+    (``column_conversion.with_schemas``).
     """
 
     partition: tuple[str, ...]
@@ -30,6 +38,8 @@ class FrameColumns:
     key: str | None = None
     timestamp: str | None = None
     headers: str | None = None
+    converters: Mapping[str, str] = field(default_factory=dict)
+    schemas: Mapping[str, Schema] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -191,23 +201,29 @@ def adjacent(taken: Iterable[PartitionSlice]) -> Iterator[tuple[Any, int, int]]:
 
 
 def columnar(
-    taken: Iterable[PartitionSlice], columns: FrameColumns
+    taken: Iterable[PartitionSlice], columns: FrameColumns, bytes_of: BytesOf
 ) -> Iterator[tuple[RecordColumns, Callable[[int], str]]]:
     """Yield the records of ``taken``, and what names the row of each; those of pieces that lie
     beside each other together.
     """
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)
-        yield _columnar(rows, columns), partial(columns.place, rows)
+        place = partial(columns.place, rows)
+        yield _columnar(rows, columns, bytes_of, place), place
 
 
-def _columnar(batch: Any, columns: FrameColumns) -> RecordColumns:
+def _columnar(
+    batch: Any, columns: FrameColumns, bytes_of: BytesOf, place: Callable[[int], str]
+) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(-1).to_numpy()
-    keys = _bytes(batch.column(columns.key)) if columns.key else None
+    keys = None
+    if columns.key:
+        keys = bytes_of("key", batch.column(columns.key), place)
+    values = bytes_of("value", batch.column(columns.value), place)
     headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
-    return RecordColumns(_bytes(batch.column(columns.value)), keys, times, headers)
+    return RecordColumns(values, keys, times, headers)
 
 
 def _headers(lists: Any, name: str) -> Any:
@@ -219,14 +235,3 @@ def _headers(lists: Any, name: str) -> Any:
             code="bad-header",
         )
     return lists
-
-
-def _bytes(column: Any) -> Any:
-    """Text as UTF-8, which is what Arrow keeps it as: nothing is copied for that."""
-    import pyarrow as pa
-
-    if pa.types.is_string(column.type):
-        return column.cast(pa.binary())
-    if pa.types.is_large_string(column.type):
-        return column.cast(pa.large_binary())
-    return column

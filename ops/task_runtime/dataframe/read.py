@@ -14,6 +14,7 @@ from connectctl.ops.operations.cluster.internal_topic_discovery import those_tha
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address
 from connectctl.ops.task_runtime.connectors import dataframe
 from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, readable
+from connectctl.ops.task_runtime.dataframe.column_conversion import with_schemas
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
@@ -58,7 +59,8 @@ class JobDataFrame:
         address: DriverAddress,
     ) -> DataFrameRound:
         """Return a round of ``tasks``, of which there are ``count`` with those that are over."""
-        columns, size = dataframe.columns_of(self.config), dataframe.size_of(self.config)
+        columns = with_schemas(dataframe.columns_of(self.config), self.frame.schema.fields)
+        size = dataframe.size_of(self.config)
         claims = None if self.claims is None else self.claims.address
         writing = Writing(work, self.config["topic"], columns, size, claims)
         batch = DataFrameRound(
@@ -128,6 +130,7 @@ def open_dataframe(
         dtypes = frame.dtypes
     columns = dataframe.columns_of(ready.config)
     check_columns(dtypes, columns)
+    with_schemas(columns, frame.schema.fields)
     store = outage("read the committed offsets", lambda: _read(ready, scene, patience))
     check_committed(ready.name, store, dtypes, columns)
     claims = (

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
+from connectctl.ops.task_runtime.dataframe.column_conversion import ColumnConverter
 from connectctl.ops.task_runtime.dataframe.partition_slices import (
     PartitionSlice,
     columnar,
@@ -77,6 +78,7 @@ class DataFrameRows:
             size,
             claim,
         )
+        self._converter = ColumnConverter(topic, columns)
         self._transaction_size = TransactionSize(size, timeout, now)
         self._in_hand: list[PartitionSlice] = []
         self._sent: list[PartitionSlice] = []
@@ -118,7 +120,8 @@ class DataFrameRows:
     def _part(self) -> TransactionBatch:
         part = self._parts.popleft()
         self._sent += part
-        bulks = [ColumnBatch(self._topic, *piece) for piece in columnar(part, self._columns)]
+        found = columnar(part, self._columns, self._converter.bytes_of)
+        bulks = [ColumnBatch(self._topic, *piece) for piece in found]
         if self._parts:
             return TransactionBatch(record_batches=bulks, more=True)
         return TransactionBatch(record_batches=bulks, offsets=self._offsets_of(self._sent))

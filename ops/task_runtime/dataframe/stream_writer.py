@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.spark.session import require_context
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.dataframe.api import Target, Written, write
 from connectctl.ops.task_runtime.dataframe.batch_round import query_of
@@ -66,6 +67,7 @@ class StreamWriter:
         """Write one micro-batch whole. Raises what ``write_exactly_once`` does, and ends the query
         by that.
         """
+        require_context(df)
         query = self._query or query_of(df)
         if query is None:
             raise BadInput(

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 from connectctl.ops.connect.source_keys import SourceKey, connect_json, decode_json, parse_key
 from connectctl.ops.connect.stream_source_partitions import is_stream_state
 from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.task_runtime.dataframe.column_conversion import (
+    TEXT_OR_BYTES,
+    converted_parts,
+)
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
@@ -18,7 +22,6 @@ if TYPE_CHECKING:
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 PLACES = (*WHOLE, "string", "boolean")
 """Types that JSON keeps exactly."""
-RECORDS = ("string", "binary")
 HEADERS = "array<struct<key:string,value:binary>>"
 """The type of headers in Spark's own Kafka source and sink."""
 
@@ -61,12 +64,13 @@ def check_records(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> N
     check_names(
         have, filter(None, (columns.key, columns.value, columns.timestamp, columns.headers))
     )
-    for name in filter(None, (columns.key, columns.value)):
-        if have[name] not in RECORDS:
+    converted = dict(converted_parts(columns))
+    for part, name in (("key", columns.key), ("value", columns.value)):
+        if name and part not in converted and have[name] not in TEXT_OR_BYTES:
             raise BadInput(
                 f"The column {name} is a {have[name]}; expected string or binary",
                 next_step="Use string or binary, such as to_json(struct(*)) or cast(number AS "
-                "string).",
+                f"string), or set a converter for the {part}, such as JsonConverter.",
             )
     if columns.timestamp is not None and have[columns.timestamp] != "bigint":
         raise BadInput(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from connectctl.ops.clients.spark.session import without_context
 from connectctl.ops.core.errors import BadInput, Refused, Unreachable
 from connectctl.ops.core.finding import counted
 from connectctl.ops.kafka.brokers import BrokerVersion
@@ -146,6 +147,8 @@ def check_master(master: str, timeout: float) -> None:
     """Raise ``BadInput`` if ``master`` is not a Spark master, ``Unreachable`` if a standalone
     master does not accept a connection.
     """
+    if master.startswith("sc://"):
+        raise without_context()
     if not _MASTERS.fullmatch(master):
         hint = "Use local[N], spark://HOST:PORT, k8s://URL or yarn."
         raise BadInput(f"Invalid Spark master {master}", next_step=hint, code="bad-master")

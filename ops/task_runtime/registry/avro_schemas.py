@@ -17,6 +17,7 @@ from connectctl.ops.task_runtime.spi.schema import (
 
 NAMESPACE = "io.confluent.connect.avro"
 UNION = f"{NAMESPACE}.Union"
+_UNNAMED = f"{NAMESPACE}.ConnectDefault"
 _ENUM, _FIXED = f"{NAMESPACE}.Enum", "connect.fixed.size"
 _PRECISION, _MOST_DIGITS = "connect.decimal.precision", 64
 _AVRO = {
@@ -44,7 +45,15 @@ _NAMES = {
 
 
 def avro_of(schema: Schema) -> Any:
-    """Return the schema of Avro, in JSON. Raises ``DataError`` for one that is none."""
+    """Return the schema of Avro, in JSON. Raises ``DataError`` for one that is none.
+
+    A type is defined once, where it comes first, and named after that. Structs without a name are
+    ``ConnectDefault``, ``ConnectDefault2`` …, as those of ``AvroData``.
+    """
+    return _defined_once(_avro_of(schema), [])
+
+
+def _avro_of(schema: Schema) -> Any:
     base = _base(schema)
     if not schema.get("optional"):
         return base
@@ -57,7 +66,7 @@ def _base(schema: Schema) -> Any:
     if kind == "struct":
         return _record(schema) | more
     if kind == "array":
-        return {"type": "array", "items": avro_of(schema["items"])} | more
+        return {"type": "array", "items": _avro_of(schema["items"])} | more
     if kind == "map":
         return _map(schema) | more
     if kind not in _AVRO:
@@ -66,7 +75,7 @@ def _base(schema: Schema) -> Any:
         symbols = [v for k, v in parameters.items() if k.startswith(f"{_ENUM}.")]
         return _named("enum", parameters[_ENUM]) | {"symbols": symbols} | more
     if kind == "bytes" and _FIXED in parameters:
-        name = schema.get("name") or f"{NAMESPACE}.ConnectDefault"
+        name = schema.get("name") or _UNNAMED
         return _named("fixed", name) | {"size": int(parameters[_FIXED])} | more
     if kind in ("int8", "int16"):
         more["connect.type"] = kind
@@ -92,13 +101,13 @@ def _named(kind: str, name: str) -> dict[str, Any]:
 def _record(schema: Schema) -> dict[str, Any]:
     fields = []
     for field in schema["fields"]:
-        made = {"name": field["field"], "type": avro_of(field)}
+        made = {"name": field["field"], "type": _avro_of(field)}
         if field.get("default") is not None:
             made["default"] = avro_default(field, field["default"])
         elif field.get("optional"):
             made["default"] = None
         fields.append(made)
-    name = schema.get("name") or f"{NAMESPACE}.ConnectDefault"
+    name = schema.get("name") or _UNNAMED
     return _named("record", name) | {"fields": fields}
 
 
@@ -114,10 +123,35 @@ def avro_default(schema: Schema, default: Any) -> Any:
 def _map(schema: Schema) -> dict[str, Any]:
     keys, values = schema["keys"], schema["values"]
     if keys["type"] == "string" and not keys.get("optional"):
-        return {"type": "map", "values": avro_of(values)}
-    fields = [{"name": "key", "type": avro_of(keys)}, {"name": "value", "type": avro_of(values)}]
+        return {"type": "map", "values": _avro_of(values)}
+    fields = [{"name": "key", "type": _avro_of(keys)}, {"name": "value", "type": _avro_of(values)}]
     entry = _named("record", f"{NAMESPACE}.MapEntry") | {"fields": fields}
     return {"type": "array", "items": entry}
+
+
+def _defined_once(avro: Any, known: list[tuple[Any, str]]) -> Any:
+    """Return a schema in which no type is defined again; ``known`` are those with their names."""
+    if isinstance(avro, list):
+        return [_defined_once(each, known) for each in avro]
+    if not isinstance(avro, Mapping):
+        return avro
+    made = dict(avro)
+    if "name" in avro:
+        for other, name in known:
+            if other == avro:
+                return name
+        if full_name(avro, "") == _UNNAMED:
+            number = 1 + sum(full_name(other, "") == _UNNAMED for other, _ in known)
+            made["name"] = f"{avro['name']}{number if number > 1 else ''}"
+        known.append((avro, full_name(made, "")))
+    for member in ("items", "values"):
+        if member in avro:
+            made[member] = _defined_once(avro[member], known)
+    if "fields" in avro:
+        made["fields"] = [
+            {**field, "type": _defined_once(field["type"], known)} for field in avro["fields"]
+        ]
+    return made
 
 
 class ConnectSchemas:
@@ -156,6 +190,12 @@ class ConnectSchemas:
             raise DataError(f"Unknown type {name} in a schema of Avro")
         return self.schema(self._named[full], full.rpartition(".")[0])
 
+    def _defined(self, avro: Any, namespace: str) -> Any:
+        """Return the definition of a named type; other schemas as they are."""
+        if not isinstance(avro, str) or avro in _CONNECT:
+            return avro
+        return self._named.get(avro) or self._named.get(f"{namespace}.{avro}", avro)
+
     def _of_named(self, avro: Mapping[str, Any], namespace: str) -> dict[str, Any]:
         name = full_name(avro, namespace)
         self._named[name] = avro
@@ -173,7 +213,7 @@ class ConnectSchemas:
             fields = [self._field(field, inner) for field in avro["fields"]]
         finally:
             self._open.pop()
-        named = {} if name == f"{NAMESPACE}.ConnectDefault" else {"name": name}
+        named = {} if name == _UNNAMED else {"name": name}
         return {"type": "struct", "fields": fields, "optional": False, **named}
 
     def _field(self, field: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -185,8 +225,9 @@ class ConnectSchemas:
         return {**found, "field": field["name"]}
 
     def _array(self, avro: Mapping[str, Any], namespace: str) -> dict[str, Any]:
-        items = avro["items"]
+        items = self._defined(avro["items"], namespace)
         if isinstance(items, Mapping) and items.get("name") == "MapEntry":
+            self._named[full_name(items, namespace)] = items
             keys, values = (self.schema(field["type"], namespace) for field in items["fields"])
             return {"type": "map", "keys": keys, "values": values, "optional": False}
         return {"type": "array", "items": self.schema(items, namespace), "optional": False}

@@ -8,9 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from connectctl import StreamWriter, Target, write_exactly_once
 from connectctl.ops.clients.spark import executors
-from connectctl.ops.clients.spark.session import close_session, escape, first_line, spark_settings
+from connectctl.ops.clients.spark.session import (
+    close_session,
+    escape,
+    first_line,
+    open_session,
+    spark_settings,
+)
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.task_runtime.job.preconditions import check_master
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,6 +112,20 @@ def test_only_masters_whose_executors_are_other_processes_are_sent_anything() ->
         executors.apart(m)
         for m in ("local-cluster[2,1,512]", "spark://a:1", "yarn", "k8s://https://a")
     )
+
+
+def test_spark_connect_is_refused_in_one_line_as_a_master_and_as_a_frame(tmp_path: Path) -> None:
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    target = Target({}, "g", "c", "t", "o", "shop", "id")
+    for refused in (
+        lambda: open_session("sc://a:15002", {}, tmp_path / "log"),
+        lambda: check_master("sc://a:15002", 1.0),
+        lambda: write_exactly_once(frame, target),
+        lambda: StreamWriter(target)(frame, 0),
+    ):
+        with pytest.raises(BadInput, match=r"^Spark Connect is not supported: ") as e:
+            refused()
+        assert e.value.code == "spark-connect"
 
 
 def test_the_archive_is_enough_to_run_a_task_and_the_same_each_time(tmp_path: Path) -> None:

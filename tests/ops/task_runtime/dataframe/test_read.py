@@ -153,10 +153,6 @@ GOOD = {
         ({"streaming": "true", "late": "keep"}, "Invalid value keep for configuration late"),
         ({"records.per.transaction": "0"}, "Invalid value 0"),
         ({"transaction.boundary": "interval"}, "not by interval"),
-        (
-            {"value.converter": "org.apache.kafka.connect.json.JsonConverter"},
-            "columns are not converted",
-        ),
         ({"offset.column": ""}, "Missing required configuration"),
     ],
 )

@@ -74,6 +74,28 @@ def test_a_registry_is_asked_once_for_each_schema(kind: str, registry: FakeRegis
     assert list(registry.subjects) == ["t-value"]
 
 
+def test_structs_without_a_name_are_numbered_and_types_that_are_used_twice_defined_once(
+    registry: FakeRegistry,
+) -> None:
+    city, pairs = of.struct(city=of.STRING), of.map_of(of.INT32, of.STRING)
+    named = of.struct("shop.Money", cents=of.INT64)
+    schema = of.struct(
+        to=of.optional(city), other=of.struct(n=of.INT32), via=of.array(city), was=named, due=named,
+        one=pairs, two=pairs,
+    )  # fmt: skip
+    value = {
+        "to": None, "other": {"n": 1}, "via": [{"city": "Łódź"}], "was": {"cents": 1},
+        "due": {"cents": 2}, "one": {1: "a"}, "two": {},
+    }  # fmt: skip
+    configs = properties(registry)
+    assert read(configs, written(configs, schema, value))[1] == value
+    (text,) = (each["schema"] for each in registry.schemas)
+    assert [n for n in ("ConnectDefault2", "ConnectDefault3", "ConnectDefault4") if n in text] == [
+        "ConnectDefault2",
+        "ConnectDefault3",
+    ]
+
+
 def test_types_of_avro_that_connect_does_not_have(registry: FakeRegistry) -> None:
     fields = """[
       {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A", "B"]}},
