@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bytecode
+import bytecode  # noqa: F401  # first: what is imported after it is compiled once for all processes
 import guardian
 import pytest
 from connectctl.cli.output import waiting
@@ -69,8 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_DIRECTORY] = guardian.begin()
-    if config.cache is not None:
-        bytecode.keep(config.cache)
     build_commands_once()
     config.pluginmanager.register(NextSteps())
 
