@@ -4,9 +4,10 @@ session.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,19 @@ Four of them left two processors idle for a third of the time.
 """
 LONG = ("slow", "campaign")
 """Marks of tests that only run where the expression of ``-m`` names them."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules and tests are made, of which none is any, and never look at
+    them again: each search for garbage would go through all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
