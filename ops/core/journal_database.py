@@ -14,8 +14,8 @@ class JournalDatabase:
     """The SQLite file ``path``, opened at its first use and kept open: to open it and read its
     schema takes longer than to write a mark.
 
-    It is opened again where ``path`` leads to another file or to none by now: marks would be
-    written to a file that nobody finds.
+    It is opened again where ``path`` leads to another file or to none: marks would be written to a
+    file that nobody finds.
     """
 
     def __init__(self, path: Path):

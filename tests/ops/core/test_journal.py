@@ -253,7 +253,7 @@ def test_a_list_of_runs_that_is_lost_is_not_an_empty_one(journal: Journal, lost:
         assert "Restore it from a backup" in str(error.value)
 
 
-def test_marks_are_written_to_the_list_of_runs_that_is_there_by_now(journal: Journal) -> None:
+def test_marks_are_written_to_the_list_of_runs_that_is_there(journal: Journal) -> None:
     run = begin(journal)
     database = journal.directory / "journal.db"
     away = database.rename(database.with_name("away.db"))
