@@ -289,9 +289,14 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
     if not under:
         return None
     message = (
-        f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated."
+        f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated"
     )
-    return UNDER_REPLICATED.found(facts.name, message, "Check the brokers.")
+    out = ", ".join(map(str, sorted(facts.out_of_sync)))
+    if not out:
+        return UNDER_REPLICATED.found(facts.name, f"{message}.", "Check the brokers.")
+    brokers = f"broker{'s'[: len(facts.out_of_sync) - 1]} {out}"
+    message = f"{message}: the replicas on {brokers} are not in sync."
+    return UNDER_REPLICATED.found(facts.name, message, f"Check {brokers}.")
 
 
 def not_replicated(role: str, facts: TopicFacts, brokers: int) -> Finding | None:

@@ -60,7 +60,8 @@ class TopicFacts:
     """The layout of a topic. ``replicas`` and ``in_sync`` are counts by partition; ``config`` has
     the requested properties, and is empty if this principal may not describe it.
 
-    ``leaders`` are the brokers that lead the partitions, or None.
+    ``leaders`` are the brokers that lead the partitions, or None; ``out_of_sync`` are the brokers
+    that have a replica which is not in sync.
     """
 
     name: str
@@ -69,3 +70,4 @@ class TopicFacts:
     in_sync: Mapping[int, int]
     config: Mapping[str, str] = field(default_factory=dict)
     leaders: Mapping[int, int | None] = field(default_factory=dict)
+    out_of_sync: frozenset[int] = frozenset()

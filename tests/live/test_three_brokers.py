@@ -198,6 +198,7 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
 
     made = eventually(lambda: patiently("describe the topic", described))
     assert set(made.replicas.values()) == {3}
+    assert made.out_of_sync == {2}
     start_broker(three.sandbox, 2)
     admin = kafka.admin
     eventually(

@@ -188,6 +188,11 @@ class Kafka(Connection):
             in_sync={p: len(facts.isrs) for p, facts in partitions.items()},
             config=config,
             leaders={p: number_of(facts.leader) for p, facts in partitions.items()},
+            out_of_sync=frozenset(
+                broker
+                for facts in partitions.values()
+                for broker in set(facts.replicas).difference(facts.isrs)
+            ),
         )
 
     def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -293,6 +293,20 @@ def test_each_finding_is_raised_for_what_it_is_about_and_for_nothing_else(
     assert (f"{finding.id} {finding.severity.value}" if finding else None) == expected
 
 
+@pytest.mark.parametrize(
+    ("out_of_sync", "brokers"), [((), "the brokers"), ((2,), "broker 2"), ((3, 2), "brokers 2, 3")]
+)
+def test_brokers_whose_replicas_are_not_in_sync_are_named(
+    out_of_sync: tuple[int, ...], brokers: str
+) -> None:
+    found = say.under_replicated(
+        "status", replace(facts(in_sync=1), out_of_sync=frozenset(out_of_sync))
+    )
+    assert found is not None
+    assert found.next_step == f"Check {brokers}."
+    assert (brokers in found.message) is bool(out_of_sync)
+
+
 def test_every_finding_is_listed_once_with_its_id_in_its_docstring() -> None:
     rules = [
         rule
