@@ -26,7 +26,6 @@ import pytest
 import typer.testing
 from connectctl.cli.main import app, globals_first
 from connectctl.ops.config import paths
-from depth import deep
 from typer.main import get_command
 
 TABLE = Path(__file__).with_name("nextsteps.txt")
@@ -63,7 +62,7 @@ _CONDITION = re.compile(r"[.;] [A-Z][^.;]+[.;] Then resume: ")
 """Something that the person has to do before the run is resumed."""
 PATIENCE = 300.0
 """Seconds that a command in memory may take, on a machine that does much else."""
-MOST = deep(2, 1)
+MOST = 2
 """How often one next step is followed after one command in a file of tests, but in those that the
 table names.
 """
