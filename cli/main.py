@@ -261,7 +261,9 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> int:
         return 2
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message.replace("Value error, ", "").replace("Input should be", "it should be")
-    _report(args, message, None, f"See {_path(args)} --help.", "usage", 2)
+    context = getattr(error, "ctx", None)
+    root = context.find_root().command if context is not None else None
+    _report(args, message, None, f"See {_path(args, root)} --help.", "usage", 2)
     return 2
 
 

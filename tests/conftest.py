@@ -4,13 +4,14 @@ session.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import bytecode
+import bytecode  # noqa: F401  # first: what is imported after it is compiled once for all processes
 import guardian
 import pytest
 from connectctl.cli.output import waiting
@@ -49,6 +50,19 @@ LONG = ("slow", "campaign")
 """Marks of tests that only run where the expression of ``-m`` names them."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while modules and tests are made, of which none is any, and never look at
+    them again: each search for garbage would go through all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what no expression names: ``-m "not live"`` replaces the one of pyproject.toml, and
     is to add nothing.
@@ -69,8 +83,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[_DIRECTORY] = guardian.begin()
-    if config.cache is not None:
-        bytecode.keep(config.cache)
     build_commands_once()
     config.pluginmanager.register(NextSteps())
 

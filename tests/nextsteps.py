@@ -130,9 +130,7 @@ def command_of(words: Sequence[str]) -> tuple[Any, int]:
     for number, word in enumerate(words):
         if not hasattr(command, "get_command"):
             return command, number
-        found = command.get_command(
-            command.make_context("connectctl", [], resilient_parsing=True), word
-        )
+        found = command.get_command(None, word)
         if found is None and command.name == "run" and word not in _PROSE:
             return command.commands["job"], number
         if found is None:

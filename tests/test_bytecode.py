@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-SESSION = """
-import subprocess, sys
-from pathlib import Path
-from types import SimpleNamespace
 import bytecode
-
-bytecode.keep(SimpleNamespace(mkdir=lambda name: Path("kept")))
-subprocess.run([sys.executable, "-c", "import once"], check=True)
-"""
 
 
 def test_what_a_process_compiles_is_kept_away_from_its_sources(tmp_path: Path) -> None:
-    (tmp_path / "once.py").write_text("")
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parent)])
-    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": path}
-    subprocess.run([sys.executable, "-c", SESSION], cwd=tmp_path, env=env, check=True)
-    assert not (tmp_path / "__pycache__").exists()
-    assert [file.name.partition(".")[0] for file in (tmp_path / "kept").rglob("once*.pyc")] == [
-        "once"
-    ]
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "once.py").write_text("")
+    shutil.copy(bytecode.__file__, tests)
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tests)}
+    command = (
+        "import bytecode, subprocess, sys; subprocess.run([sys.executable, '-c', 'import once'])"
+    )
+    subprocess.run([sys.executable, "-c", command], cwd=tmp_path, env=env, check=True)
+    assert not (tests / "__pycache__").exists()
+    kept = (tmp_path / ".pytest_cache").rglob("once*.pyc")
+    assert [file.name.partition(".")[0] for file in kept] == ["once"]

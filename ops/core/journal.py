@@ -25,6 +25,7 @@ from typing import Any
 from connectctl.ops.config.json_shape import an_object, array, text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
+from connectctl.ops.core.journal_database import JournalDatabase
 from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.times import now_utc
 
@@ -32,8 +33,7 @@ FORMAT = 1
 """The version of the database, kept in it as ``user_version``. It is set before there are
 tables.
 """
-SCHEMA = f"""
-PRAGMA user_version = {FORMAT};
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, operation TEXT NOT NULL, cluster_id TEXT NOT NULL, group_id TEXT NOT NULL,
     subjects TEXT NOT NULL, state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT
@@ -128,6 +128,7 @@ class Journal:
         there are none.
         """
         self._database = directory / "journal.db"
+        self._runs_file = JournalDatabase(self._database)
         if read_only:
             return
         try:
@@ -137,6 +138,8 @@ class Journal:
         except OSError as e:
             raise self._unwritable(e, "; nothing was done") from e
         with self._open("; nothing was done") as db:
+            if _format_of(db) != FORMAT:
+                db.execute(f"PRAGMA user_version = {FORMAT}")
             db.executescript(SCHEMA)
 
     def _has_runs(self) -> bool:
@@ -181,15 +184,9 @@ class Journal:
     @contextmanager
     def _open(self, changes: str = "") -> Iterator[sqlite3.Connection]:
         try:
-            # Not created here; SQLite opens a file that may not be written for reading.
-            uri = f"{self._database.absolute().as_uri()}?mode=rw"
-            db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
-            try:
-                db.execute("PRAGMA synchronous = FULL")
+            with self._runs_file.connection() as db:
                 self._check_format(db)
                 yield db
-            finally:
-                db.close()
         except sqlite3.OperationalError as e:
             raise self._unwritable(e, changes) from e
         except sqlite3.Error as e:
@@ -197,9 +194,8 @@ class Journal:
 
     def _check_format(self, db: sqlite3.Connection) -> None:
         """Raise ``BadInput`` for a database of another format than this version's."""
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        (found,) = db.execute("PRAGMA user_version").fetchone()
-        if tables and found != FORMAT:
+        found = _format_of(db)
+        if found != FORMAT and db.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise BadInput(
                 f"The journal in {self.directory} was written by another version of connectctl; "
                 "nothing was done",
@@ -469,6 +465,12 @@ class Journal:
             file.write(f"{os.getpid()}, run {run}" if run else str(os.getpid()))
             file.flush()
             yield
+
+
+def _format_of(db: sqlite3.Connection) -> int:
+    """Return the format of a database; 0 for a new one."""
+    (found,) = db.execute("PRAGMA user_version").fetchone()
+    return int(found)
 
 
 def _run(row: tuple[Any, ...], marks: Mapping[str, Sequence[StepEvent]]) -> Run:

@@ -253,6 +253,26 @@ def test_a_list_of_runs_that_is_lost_is_not_an_empty_one(journal: Journal, lost:
         assert "Restore it from a backup" in str(error.value)
 
 
+def test_marks_are_written_to_the_list_of_runs_that_is_there(journal: Journal) -> None:
+    run = begin(journal)
+    database = journal.directory / "journal.db"
+    away = database.rename(database.with_name("away.db"))
+    with pytest.raises(ConnectctlError, match="cannot be written"):
+        journal.mark(run, 0, "begun")
+    database.write_bytes(away.read_bytes())
+    journal.mark(run, 0, "done")
+    away.unlink()
+    found = Journal(journal.directory, read_only=True).get(run)
+    assert [mark.what for mark in found.marks] == ["done"]
+
+
+def test_a_journal_is_opened_once(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = begin(journal)
+    monkeypatch.setattr(sqlite3, "connect", None)
+    journal.mark(run, 0, "begun")
+    assert journal.get(run).marks
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_a_journal_of_another_version_is_refused_in_one_line(
     journal: Journal, version: int

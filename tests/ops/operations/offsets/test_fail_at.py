@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from connectctl.cli import apply
 from connectctl.ops.core.journal import Journal, RunState
-from depth import DEEP, deep
+from depth import DEEP, deep, strided
 from fakes.kafkawrites import Faults
+from fakes.memory import directory_in_memory
 from fakes.offsetworld import World, resume_line
 
 NEW = json.dumps(
@@ -117,26 +118,24 @@ WRITES = ("transact", "create_topic", "send")
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """A place for thousands of journals: in memory where there is such a place, for each mark is
-    flushed to the disk.
-    """
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
-        yield Path(path)
+    with directory_in_memory() as path:
+        yield path
 
 
-def undisturbed(operation: Operation, directory: Path) -> tuple[Any, list[str]]:
+@cache
+def undisturbed(operation: Operation) -> tuple[Any, list[str]]:
     """How the world ends, and the calls of edges on the way."""
-    world, args = begin(operation, directory, Faults())
-    result = world.run(*args, "--yes", stdin=operation.stdin)
-    assert result.exit_code == 0, result.stderr
-    return world.state(), world.faults.calls
+    with directory_in_memory() as directory:
+        world, args = begin(operation, directory / "undisturbed", Faults())
+        result = world.run(*args, "--yes", stdin=operation.stdin)
+        assert result.exit_code == 0, result.stderr
+        return world.state(), world.faults.calls
 
 
 def _some(calls: list[str], stride: int) -> list[int]:
     """All calls that write, and one of ``stride`` others."""
     writes = [n for n, call in enumerate(calls, 1) if call in WRITES]
-    return sorted({*writes, *range(1, len(calls) + 1, stride)})
+    return sorted({*writes, *strided(calls, stride)})
 
 
 @pytest.mark.parametrize("how", ["before", "after", "for ever"])
@@ -145,9 +144,9 @@ def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(
     name: str, how: str, directory: Path
 ) -> None:
     operation = OPERATIONS[name]
-    expected, calls = undisturbed(operation, directory / "undisturbed")
+    expected, calls = undisturbed(operation)
     chosen = {
-        "before": _some(calls, deep(1, 5)),
+        "before": _some(calls, deep(1, 10)),
         "after": [n for n, call in enumerate(calls, 1) if call in WRITES],
         "for ever": range(2, len(calls) + 1, deep(5, 15)),
     }[how]
@@ -178,7 +177,7 @@ def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_broken_twice_it_still_comes_to_the_same_end(name: str, directory: Path) -> None:
     operation = OPERATIONS[name]
-    expected, calls = undisturbed(operation, directory / "undisturbed")
+    expected, calls = undisturbed(operation)
     writes = [n for n, call in enumerate(calls, 1) if call in WRITES]
     for n, m in itertools.product(writes, (6, 20, 33) if DEEP else (20,)):
         world, args = begin(operation, directory / f"{n}-{m}", Faults(n, after=True))
@@ -197,7 +196,7 @@ def test_broken_twice_it_still_comes_to_the_same_end(name: str, directory: Path)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_what_was_broken_can_be_taken_back_instead(name: str, directory: Path) -> None:
     operation = OPERATIONS[name]
-    _, calls = undisturbed(operation, directory / "undisturbed")
+    _, calls = undisturbed(operation)
     for n in range(len(calls) // 3, len(calls) + 1, deep(3, 9)):
         world, args = begin(operation, directory / str(n), Faults(n, after=True))
         before = world.state()
@@ -226,7 +225,7 @@ def test_a_saved_plan_comes_to_the_same_end_once_and_is_stale_afterwards(
     name: str, directory: Path
 ) -> None:
     operation = OPERATIONS[name]
-    expected, _ = undisturbed(operation, directory / "undisturbed")
+    expected, _ = undisturbed(operation)
     world, args = begin(operation, directory / "saved", Faults())
     plan = world.run(*args, "--dry-run", "-o", "json", stdin=operation.stdin).stdout
     before = world.state()

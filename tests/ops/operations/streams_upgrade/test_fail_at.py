@@ -5,14 +5,16 @@ same end, each time.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from connectctl.ops.kafka.streams_eos import PER_PARTITION, V2
+from depth import deep, strided
 from fakes.applicationworld import NAME, ApplicationWorld
+from fakes.memory import directory_in_memory
 from fakes.rollingworld import Faults, Killed
 
 PART_DONE = 7
@@ -26,9 +28,8 @@ SWITCHES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
-        yield Path(path)
+    with directory_in_memory() as path:
+        yield path
 
 
 def apply(world: ApplicationWorld, migration: str, *more: str) -> Any:
@@ -36,18 +37,20 @@ def apply(world: ApplicationWorld, migration: str, *more: str) -> Any:
     return world.run("upgrade", "apply", *which, *more, "--yes", "--gate-checks", "1")
 
 
-def undisturbed(name: str, directory: Path) -> tuple[dict[str, str], list[str]]:
+@cache
+def undisturbed(name: str) -> tuple[dict[str, str], list[str]]:
     values, more, migration = SWITCHES[name]
-    world = ApplicationWorld.running(directory / "undisturbed", *values, **more)
-    result = apply(world, migration)
+    with directory_in_memory() as directory:
+        world = ApplicationWorld.running(directory / "undisturbed", *values, **more)
+        result = apply(world, migration)
     assert result.exit_code == 0, result.stderr
     assert world.violations == []
     return world.values(), world.faults.calls
 
 
-def chosen(calls: list[str], first: int) -> list[int]:
+def chosen(calls: list[str]) -> list[int]:
     changing = [n for n, call in enumerate(calls, 1) if call in ("change", "restart", "fence")]
-    return sorted({*changing, *range(first, len(calls) + 1, 11)})
+    return sorted({*changing, *strided(calls, deep(11, 33))})
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -56,8 +59,8 @@ def test_killed_anywhere_a_switch_is_taken_up_and_comes_to_the_same_end(
     name: str, after: bool, directory: Path
 ) -> None:
     values, more, migration = SWITCHES[name]
-    expected, calls = undisturbed(name, directory)
-    for n in chosen(calls, 5 if after else 1):
+    expected, calls = undisturbed(name)
+    for n in chosen(calls):
         world = ApplicationWorld.running(
             directory / str(n), *values, faults=Faults(n, after=after), **more
         )
@@ -74,8 +77,8 @@ def test_killed_anywhere_a_switch_is_taken_up_and_comes_to_the_same_end(
 @pytest.mark.parametrize("name", SWITCHES)
 def test_an_edge_that_breaks_once_stops_the_switch_at_most(name: str, directory: Path) -> None:
     values, more, migration = SWITCHES[name]
-    expected, calls = undisturbed(name, directory)
-    for n in chosen(calls, 3):
+    expected, calls = undisturbed(name)
+    for n in chosen(calls):
         world = ApplicationWorld.running(
             directory / str(n), *values, faults=Faults(n, kills=False), **more
         )

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from depth import deep
+from connectctl.ops.operations.rolling import waiting
+from depth import deep, strided
 from fakes.inline import without_threads
 from fakes.memory import directory_in_memory
 from fakes.rollingworld import Faults, Killed, RollingWorld
 
 PART_DONE = 7
+POLL = 2.0
+"""Seconds between two polls: a gate takes five, on a clock that only sleeping moves."""
 ROLLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "up": (("disabled", "disabled"), ("--to", "enabled")),
     "down": (("enabled", "enabled"), ("--to", "disabled")),
@@ -27,6 +31,7 @@ ROLLS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 @pytest.fixture
 def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     without_threads(monkeypatch)
+    monkeypatch.setattr(waiting, "POLL", POLL)
     with directory_in_memory() as path:
         yield path
 
@@ -35,21 +40,21 @@ def apply(world: RollingWorld, *args: str) -> Any:
     return world.run("upgrade", "apply", *args, "--yes", "--gate-checks", "1")
 
 
-STRIDE = deep(9, 36)
+STRIDE = deep(6, 24)
 
 
-def chosen(calls: list[str], first: int, stride: int = STRIDE) -> list[int]:
-    """Calls to strike at: all that change a worker, and one of ``stride`` others; threads make
-    their order vary a little.
-    """
+def chosen(calls: list[str]) -> list[int]:
+    """Calls to strike at: all that change a worker, and one of ``STRIDE`` others."""
     changing = [n for n, call in enumerate(calls, 1) if call in ("change", "restart")]
-    return sorted({*changing, *range(first, len(calls) + 1, stride)})
+    return sorted({*changing, *strided(calls, STRIDE)})
 
 
-def undisturbed(name: str, directory: Path) -> tuple[dict[str, Any], list[str]]:
+@cache
+def undisturbed(name: str) -> tuple[dict[str, Any], list[str]]:
     modes, args = ROLLS[name]
-    world = RollingWorld.of(directory / "undisturbed", *modes)
-    result = apply(world, *args)
+    with directory_in_memory() as directory:
+        world = RollingWorld.of(directory / "undisturbed", *modes)
+        result = apply(world, *args)
     assert result.exit_code == 0, result.stderr
     assert world.violations == []
     return world.modes(), world.faults.calls
@@ -61,8 +66,8 @@ def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(
     name: str, after: bool, directory: Path
 ) -> None:
     modes, args = ROLLS[name]
-    expected, calls = undisturbed(name, directory)
-    for n in chosen(calls, 5 if after else 1):
+    expected, calls = undisturbed(name)
+    for n in chosen(calls):
         world = RollingWorld.of(directory / str(n), *modes, faults=Faults(n, after=after))
         with pytest.raises(Killed):
             apply(world, *args)
@@ -80,8 +85,8 @@ def test_killed_anywhere_a_roll_is_taken_up_and_comes_to_the_same_end(
 @pytest.mark.parametrize("name", ROLLS)
 def test_an_edge_that_breaks_once_stops_the_roll_at_most(name: str, directory: Path) -> None:
     modes, args = ROLLS[name]
-    expected, calls = undisturbed(name, directory)
-    for n in chosen(calls, 3):
+    expected, calls = undisturbed(name)
+    for n in chosen(calls):
         world = RollingWorld.of(directory / str(n), *modes, faults=Faults(n, kills=False))
         result = apply(world, *args)
         struck = world.faults.calls[n - 1]
@@ -96,8 +101,8 @@ def test_an_edge_that_breaks_once_stops_the_roll_at_most(name: str, directory: P
 
 
 def test_killed_anywhere_a_roll_can_be_taken_back(directory: Path) -> None:
-    _, calls = undisturbed("up", directory)
-    for n in chosen(calls, 7):
+    _, calls = undisturbed("up")
+    for n in chosen(calls):
         world = RollingWorld.of(directory / str(n), "disabled", "disabled", faults=Faults(n))
         with suppress(Killed):
             apply(world, "--to", "enabled")

@@ -21,6 +21,7 @@ from connectctl.ops.task_runtime.connectors.parquet_archive.files import Row
 from connectctl.ops.task_runtime.spi.transform import Record
 from connectctl.ops.task_runtime.task.transactional_producer import Fenced, Rebalancing
 from connectctl.ops.task_runtime.testing.sink import run_sink
+from depth import deep, strided
 from fakes.archiveworld import Archive, Attempt, Calls, Crash
 
 LONG = {p: [f"{p}:{n}".encode() for n in range(24)] for p in (0, 1)}
@@ -81,7 +82,7 @@ def test_an_attempt_that_dies_at_any_call_costs_no_record_and_gives_none_twice(
     whole = Calls()
     eventful(Archive(tmp_path / "whole", LONG).attempt(whole))
     assert whole.count > 80
-    for fail_at in range(1, whole.count + 1):
+    for fail_at in strided(range(whole.count), deep(1, 4)):
         archive = Archive(tmp_path / str(fail_at), LONG)
         attempt = archive.attempt(Calls(fail_at, error))
         try:
@@ -94,7 +95,7 @@ def test_an_attempt_that_dies_at_any_call_costs_no_record_and_gives_none_twice(
 
 
 def test_two_attempts_may_die_one_behind_the_other(tmp_path: Path) -> None:
-    for seed in range(30):
+    for seed in range(deep(30, 10)):
         dice, archive = random.Random(seed), Archive(tmp_path / str(seed), LONG)
         for _ in range(3):
             attempt = archive.attempt(Calls(dice.randrange(1, 130)))
