@@ -1,5 +1,5 @@
 """How deep tests go that have no end of cases: some in each run, more with CONNECTCTL_TEST_DEEP=1,
-as in .ci/run.
+before a release.
 """
 
 from __future__ import annotations
