@@ -208,6 +208,8 @@ ADVICE = frozenset(
     (
         *("WORKER002", "WORKER003", "WORKER005", "WORKER006", "FENCE001", "FENCE011", "FENCE013"),
         *("TOPIC006", "TOPIC009", "TOPIC010", "TOPIC011", "TOPIC012", "TOPIC013", "TXN008"),
+        *("BROKER002", "BROKER003", "BROKER004", "BROKER009", "BROKER010", "BROKER011"),
+        *("BROKER012", "BROKER016", "BROKER017"),
     )
 )
 """Findings of preflight that are advice about settings: nothing is wrong now."""
@@ -216,6 +218,7 @@ DOCTOR_AREAS: dict[str, Area] = {
     **{
         name: AREAS[name]
         for name in (
+            "the brokers",
             "the workers",
             "rolls of the workers",
             "internal topics",

@@ -16,6 +16,7 @@ from connectctl.ops.connect.worker import Support, Worker
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.group_state import is_dead
+from connectctl.ops.kafka.replication import brokers_out_of_sync
 
 if TYPE_CHECKING:
     from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -294,11 +295,8 @@ def under_replicated(role: str, facts: TopicFacts) -> Finding | None:
     message = (
         f"{len(under)} of {facts.partitions} partitions of the {role} topic are under-replicated"
     )
-    out = ", ".join(map(str, sorted(facts.out_of_sync)))
-    if not out:
-        return UNDER_REPLICATED.found(facts.name, f"{message}.", "Check the brokers.")
-    brokers = f"broker{'s'[: len(facts.out_of_sync) - 1]} {out}"
-    message = f"{message}: the replicas on {brokers} are not in sync."
+    brokers = brokers_out_of_sync(facts)
+    message += f": replicas on {brokers} are not in sync."
     return UNDER_REPLICATED.found(facts.name, message, f"Check {brokers}.")
 
 

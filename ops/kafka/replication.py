@@ -58,6 +58,14 @@ def behind(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     )
 
 
+def brokers_out_of_sync(facts: TopicFacts) -> str:
+    """Return the brokers that have replicas which are not in sync, in words."""
+    if not facts.out_of_sync:
+        return "the brokers"
+    brokers = ", ".join(map(str, sorted(facts.out_of_sync)))
+    return f"broker{'s'[: len(facts.out_of_sync) - 1]} {brokers}"
+
+
 def keeps_no_second_copy(facts: TopicFacts) -> bool:
     """Return whether a write is acknowledged with one copy, although three replicas would allow for
     more.

@@ -189,11 +189,9 @@ def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | N
 def out_of_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
     """Return BROKER008 if replicas are not in sync."""
     partitions = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
-    return (
-        Case(log.name, f"On {numbers(partitions)} replicas are not in sync.", "Check the brokers.")
-        if partitions
-        else None
-    )
+    brokers = replication.brokers_out_of_sync(log)
+    message = f"Replicas of {numbers(partitions)} on {brokers} are not in sync."
+    return Case(log.name, message, f"Check {brokers}.") if partitions else None
 
 
 @rule("BROKER009", Severity.WARNING, when=with_transactions, each="logs")

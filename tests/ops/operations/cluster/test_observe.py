@@ -304,7 +304,7 @@ def test_brokers_whose_replicas_are_not_in_sync_are_named(
     )
     assert found is not None
     assert found.next_step == f"Check {brokers}."
-    assert (brokers in found.message) is bool(out_of_sync)
+    assert f"replicas on {brokers} are not in sync" in found.message
 
 
 def test_every_finding_is_listed_once_with_its_id_in_its_docstring() -> None:
