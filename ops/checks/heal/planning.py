@@ -1,8 +1,8 @@
 """Which cures are due, and which are not done: pure.
 
-A connector has ``BUDGET`` cures an hour. A cure that did not help is not repeated within the hour,
-and after ``MOST_IN_VAIN`` of them there are none at all: what fails everywhere is not cured one by
-one.
+A connector has ``BUDGET`` cures an hour. A cure that did not help is not repeated within the hour.
+After ``MOST_IN_VAIN`` of these there are no cures at all: restarts of single connectors do not cure
+a cause that they share.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A client of one Schema Registry: schemas by id, each asked for once, and by subject."""
+"""A client of a Schema Registry: reads schemas by id, each with one request, and by subject."""
 
 from __future__ import annotations
 

@@ -221,7 +221,9 @@ def readable(name: str) -> Iterator[None]:
 
 @dataclass
 class DataFrameRound(SparkRound):
-    """A batch: read again in each round, and written to its end unless its tasks are told to stop."""
+    """A round of a batch: it reads all rows of the batch, and ends when the last one is written or
+    its tasks are told to stop.
+    """
 
     writing: Writing | None = None
     frame: DataFrame | None = None

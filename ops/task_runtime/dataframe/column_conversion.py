@@ -61,7 +61,7 @@ _HINTS = {
 
 def properties(key: str | None, value: str | None, more: Mapping[str, str]) -> dict[str, str]:
     """Return the properties of converters as a worker has them. Raises ``BadInput`` for a property
-    that is none of a named converter.
+    of a converter that is not named.
     """
     named = {"key.converter": key, "value.converter": value}
     found = {name: given for name, given in named.items() if given is not None}

@@ -53,7 +53,7 @@ class DataFrameRows:
     """The rows of one task for ``topic``, ``size`` of them in a transaction or fewer if they are
     large.
 
-    A transaction that has taken a third of ``timeout`` seconds gets no more rows, and the next ones
+    A transaction that is open for a third of ``timeout`` seconds gets no more rows, and the next ones
     are smaller. ``claim`` is called with source partitions that are new to this task and raises if
     they are another task's. Raises ``ConnectctlError`` for a row without a position, or one that is
     before its predecessor.
