@@ -43,7 +43,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
         status = connectctl(
             "--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json"
         )
-        assert status.code == 1
+        assert status.code == 1, status.out
         assert status.json["unhealthy"][0].startswith(f"{address} ")
     finally:
         os.kill(worker.pid or 0, signal.SIGCONT)
