@@ -231,8 +231,8 @@ SELECT 'a' shop, id, if(id = 2, null, named_struct(
   'single', cast(0.1 AS float), 'ratio', cast(id / 3 AS double), 'paid', id = 1,
   'note', if(id = 1, null, 'größe'), 'raw', x'00ff', 'price', cast(9.5 AS decimal(10, 2)),
   'day', date '2024-02-29', 'at', timestamp '2024-02-29 12:00:00.123456',
-  'tags', array('x', null), 'counts', map('y', id), 'to', named_struct('city', 'Łódź'),
-  'by', map(7, cast(null AS string))
+  'tags', array('x', {nothing}), 'counts', map('y', id), 'to', named_struct('city', 'Łódź'),
+  'by', map(7, {nothing})
 )) `order` FROM range(3)
 """
 
@@ -255,7 +255,9 @@ def test_a_frame_is_written_as_a_workers_converter_writes_its_columns(
         value_converter=own.pop("value.converter"),
         converter_configs=own,
     )
-    assert write_exactly_once(session.sql(COLUMNS), target).sent == 3
+    protobuf = kind == "ProtobufConverter"
+    nothing = "'z'" if protobuf else "cast(null AS string)"  # Protobuf has no null in a list or map
+    assert write_exactly_once(session.sql(COLUMNS.format(nothing=nothing)), target).sent == 3
     kafka = Kafka(target.client, timeout=120)
     image = kafka.image([topic], patience=30, superseded=True)[topic]
     records = sorted((*image.latest, *image.superseded), key=lambda record: record.offset)
@@ -264,9 +266,10 @@ def test_a_frame_is_written_as_a_workers_converter_writes_its_columns(
     read = reading_converters(configs(sandbox, kind)).value.read
     schema, value = read(topic, first)
     assert schema is not None
-    assert (value["price"], value["note"], value["by"]) == (Decimal("9.50"), "größe", {7: None})
+    by = {7: "z" if protobuf else None}
+    assert (value["price"], value["note"], value["by"]) == (Decimal("9.50"), "größe", by)
     assert value["at"].microsecond == 123_000
-    assert read(topic, second)[1]["note"] is None
+    assert read(topic, second)[1]["note"] == ("" if protobuf else None)
     write_json = converters({"value.converter": "JsonConverter"}).of_value
     for data in (first, second):
         in_json = write_json(topic, *read(topic, data))
