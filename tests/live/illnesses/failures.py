@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from live.illnesses.bed import (
     DAY,
+    FILE_SINK,
     HOUR,
     JSON,
     MINUTE,
     RUNNING,
+    STRINGS,
     Bed,
+    Where,
     every,
     situation,
 )
@@ -17,6 +22,8 @@ from live.real import eventually
 MONITORABLE = "org.apache.kafka.connect.integration.MonitorableSourceConnector"
 """It generates ``num.tasks`` tasks, whatever tasks.max is."""
 MOCK = "org.apache.kafka.connect.tools.MockSourceConnector"
+BLOCKING = "org.apache.kafka.connect.integration.BlockingConnectorTest$BlockingConnector"
+"""It hangs in the method that ``block`` names."""
 FAILED = "org.apache.kafka.connect.errors.ConnectException: the destination is away"
 
 
@@ -82,6 +89,26 @@ def a_task_fails_again_and_again(bed: Bed) -> None:
 
 
 @situation(
+    "A task has been hanging in start for minutes",
+    "FAIL004",
+    "is UNASSIGNED",
+    where=Where.MINUTES,
+)
+def a_task_hangs_in_start(bed: Bed) -> None:
+    starts_from_a_pipe(bed)
+
+
+@situation(
+    "A connector has been hanging in start for minutes",
+    "FAIL004",
+    "is UNASSIGNED",
+    where=Where.MINUTES,
+)
+def a_connector_hangs_in_start(bed: Bed) -> None:
+    bed.create(BLOCKING, {"block": "Connector::start"})
+
+
+@situation(
     "Compaction will take the task configurations: the same configuration was put again",
     "TASK010",
     "no task configurations",
@@ -111,3 +138,21 @@ def a_connector_is_restarted(bed: Bed) -> None:
     bed.source("one\n")
     bed.states(*RUNNING)
     bed.rest.call("POST", f"/connectors/{bed.name}/restart?includeTasks=true")
+
+
+@situation("A task has been starting for seconds", where=Where.WORKERS)
+def a_slow_start(bed: Bed) -> None:
+    starts_from_a_pipe(bed)
+
+
+def starts_from_a_pipe(bed: Bed) -> None:
+    """Create a sink that opens a pipe, which waits for a reader; there is one in the end."""
+    pipe = bed.directory / "pipe"
+    os.mkfifo(pipe)
+
+    def read() -> None:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+
+    bed.closing.append(read)
+    bed.topic("one")
+    bed.create(FILE_SINK, {"file": str(pipe), "topics": bed.name} | STRINGS)
