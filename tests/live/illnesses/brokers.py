@@ -123,7 +123,7 @@ def a_worker_is_killed(bed: Bed) -> None:
     "TOPIC003",
     "has 2 partitions",
     where=Where.BROKERS,
-    also=["CLUSTER003"],
+    also=["CLUSTER003", "GROUP006"],
 )
 def the_config_topic_has_two_partitions(bed: Bed) -> None:
     more = NewPartitions(bed.cluster.topics["config"], 2)
