@@ -104,12 +104,11 @@ class RawProducers:
         topic: str,
         partition: int = 0,
         *,
-        key: bytes | None = None,
         sequence: int = 0,
         version: int = OLD_PRODUCE,
     ) -> None:
         """Write a record: where the coordinator knows nothing of it, it hangs at once.
-        ``NEW_PRODUCE`` tells it first. Compacted topics want a ``key``.
+        ``NEW_PRODUCE`` tells it first.
         """
         builder = MemoryRecordsBuilder(
             magic=2,
@@ -120,7 +119,7 @@ class RawProducers:
             producer_epoch=self.who[id][1],
             base_sequence=sequence,
         )
-        builder.append(timestamp=int(time.time() * 1000), key=key, value=b"ghost")
+        builder.append(timestamp=int(time.time() * 1000), key=None, value=b"ghost")
         builder.close()
         data = ProduceRequest.TopicProduceData
         part = data.PartitionProduceData(index=partition, records=builder.buffer())
@@ -132,8 +131,7 @@ class RawProducers:
             max_version=version,
         )
         (answer,) = self._each([id], lambda id: request).values()
-        code = answer.responses[0].partition_responses[0].error_code
-        assert code == 0, code
+        assert answer.responses[0].partition_responses[0].error_code == 0
 
     def _each(self, ids: Iterable[str], request: Callable[[str], Any]) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -42,17 +42,10 @@ def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
 
 
 @pytest.mark.slow
-def test_illnesses_that_take_minutes_are_named(cluster: Sandbox, tmp_path: Path) -> None:
-    _side_by_side(cluster, tmp_path, situations(Where.MINUTES))
-
-
-@pytest.mark.slow
 def test_illnesses_of_a_group_of_workers_are_named(state_home: Path, tmp_path: Path) -> None:
     spec = SandboxSpec(
         "ill",
         support="enabled",
-        # Lets a transaction hang, as with brokers before 3.6.
-        extra_broker_properties={"transaction.partition.verification.enable": "false"},
     )
     _one_by_one(spec, tmp_path, situations(Where.WORKERS))
 

@@ -229,12 +229,11 @@ def _text(text: str) -> bytes:
 
 
 class Where(StrEnum):
-    """The clusters on which situations are planted: side by side on one that is shared; there, but
-    for minutes; and one after the other where they concern a group of workers, or three brokers.
+    """The clusters on which situations are planted: side by side on one that is shared, and one after
+    the other where they concern a group of workers, or three brokers.
     """
 
     CONNECTORS = "connectors"
-    MINUTES = "minutes"
     WORKERS = "workers"
     BROKERS = "brokers"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from live.illnesses.bed import RUNNING, Bed, Where, situation
-from live.rawproducer import RawProducers
-from live.real import create_topic, eventually
+from live.illnesses.bed import RUNNING, Bed, situation
+from live.real import eventually
 
 INTERVAL = {"transaction__boundary": "interval"}
 TIMEOUT = "producer__override__transaction__timeout__ms"
@@ -81,52 +80,6 @@ def a_transaction_expired(bed: Bed) -> None:
     interval = {"transaction__boundary__interval__ms": "600000"}
     bed.source("one\n", **INTERVAL, **interval, **{TIMEOUT: "1000"})
     bed.states(*RUNNING)
-
-
-@situation(
-    "A task failed because its transaction had expired",
-    "TXN007",
-    "its coordinator aborted it",
-    where=Where.MINUTES,
-    also=["TXN005", "FAIL001"],
-)
-def a_task_fails_of_an_expired_transaction(bed: Bed) -> None:
-    interval = {"transaction__boundary__interval__ms": "30000"}
-    bed.source("one\n", **INTERVAL, **interval, **{TIMEOUT: "1000"})
-    bed.states("RUNNING", "FAILED")
-
-
-@situation(
-    "A transaction has been open for minutes on the offsets topic of a connector",
-    "TXN004",
-    "has a transaction open for",
-    where=Where.MINUTES,
-    also=["UNSEEN001"],
-)
-def a_transaction_stays_open(bed: Bed) -> None:
-    own = create_topic(bed.cluster.bootstrap_servers, f"{bed.name}-offsets", 1)
-    bed.source(state="STOPPED", offsets__storage__topic=own)
-    bed.states("STOPPED")
-    bed.open_transaction(own, f"{bed.name}-somebody")
-
-
-@situation(
-    "A transaction hangs on the offsets topic of a connector: no coordinator will end it",
-    "TXN001",
-    "hanging transaction",
-    where=Where.WORKERS,
-    also=["UNSEEN001"],
-)
-def a_transaction_hangs(bed: Bed) -> None:
-    own = create_topic(bed.cluster.bootstrap_servers, f"{bed.name}-offsets", 1)
-    bed.source(state="STOPPED", offsets__storage__topic=own)
-    bed.states("STOPPED")
-    raw = RawProducers(bed.cluster.bootstrap_servers)
-    try:
-        raw.init([f"{bed.name}-ghost"])
-        raw.write_behind(f"{bed.name}-ghost", own, key=b"[]")
-    finally:
-        raw.close()
 
 
 @situation("A transaction has been open for seconds, and will be committed in a minute")

@@ -266,19 +266,13 @@ def rebalances_follow_each_other(bed: Bed) -> None:
     also=[*MOVED, "CLUSTER004"],
 )
 def rest_is_dead(bed: Bed) -> None:
-    dead = {member.id for member in members(bed)}
     group = bed.cluster.group
     for number in (1, 2):
         group.stop_worker(number, kill=True)
     for number in (1, 2):
         listener = {"listeners": f"http://{LOOPBACK}:{free_port()}"}
         group.start_worker(number, properties=listener, wait=False)
-
-    def replaced() -> bool:
-        found = {member.id for member in members(bed)}
-        return len(found) == 2 and not found & dead
-
-    eventually(replaced)
+    until(bed, lambda found: len(found.members) == 2)
 
 
 @situation(
