@@ -41,6 +41,7 @@ def add_worker(
     *,
     support: str | None = None,
     properties: Mapping[str, str] | None = None,
+    kafka_version: str | None = None,
     wait: bool = True,
 ) -> int:
     """Start one more worker of ``group``; gives its number.
@@ -56,7 +57,9 @@ def add_worker(
             else SandboxSpec(spec.name, kafka_version=spec.kafka_version)
         )
         extra = {**like.extra_worker_properties, **(properties or {})}
-        (node,) = groups.prepare(launch, group.group_id, 1, support or like.support, extra)
+        (node,) = groups.prepare(
+            launch, group.group_id, 1, support or like.support, extra, kafka_version
+        )
         groups.start(launch, group.group_id, [node], wait=wait)
     return len(group.workers)
 

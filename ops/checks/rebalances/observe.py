@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from connectctl.ops.checks.context import CheckContext
 from connectctl.ops.checks.history.records import ConfigRecord, History
+from connectctl.ops.checks.rebalances.lost import LostWorker, lost_workers
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR
 from connectctl.ops.connect.group_rounds import GroupRound
 
@@ -35,6 +36,7 @@ class GroupFacts:
     configs: tuple[ConfigRecord, ...] = ()
     hung: tuple[str, ...] = ()
     """The workers whose REST servers answer, but not when asked for connectors."""
+    lost: tuple[LostWorker, ...] = ()
 
 
 def observe(context: CheckContext, now: float) -> GroupFacts:
@@ -52,6 +54,7 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
         changes,
         context.history.configs,
         tuple(worker.address for worker in context.view.workers if worker.hung),
+        lost_workers(context.history, group),
     )
 
 

@@ -1,13 +1,13 @@
-"""GROUP001 to GROUP005: rebalances and their causes: rules over ``rebalances.observe``. Pure."""
+"""GROUP001 to GROUP006: rebalances and their causes: rules over ``rebalances.observe``. Pure."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
 from connectctl.ops.checks.rebalances.observe import WINDOW, GroupFacts
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.health import part_name
 from connectctl.ops.core.finding import Severity, counted, some_of
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.core.times import utc
@@ -46,7 +46,8 @@ def storm(facts: GroupFacts, goal: Goal) -> Case | None:
     )
     returned = _returns(facts)
     hint = (
-        f"Read the log of {returned.most_common(1)[0][0]}: it left and came back."
+        f"Read the log of {max(returned, key=lambda worker: len(returned[worker]))}: it left and "
+        "came back."
         if returned
         else "Read the log of the leader for the reason of each rebalance."
     )
@@ -75,27 +76,27 @@ def leader_moves(facts: GroupFacts, goal: Goal) -> Case | None:
 @rule("GROUP003", Severity.WARNING)
 def comes_and_goes(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
     """Yield GROUP003 for each worker that left and came back several times."""
-    for worker, times in sorted(_returns(facts).items()):
-        joined = [
-            after.at
-            for before, after in pairwise(facts.rounds)
-            if worker in after.members and worker not in before.members
-        ]
+    for worker, joined in sorted(_returns(facts).items()):
         message = (
-            f"It left the group and came back {times} times within {WINDOW / 60:.0f} minutes; its "
-            "connectors and tasks wait each time."
+            f"It left the group and came back {len(joined)} times within {WINDOW / 60:.0f} "
+            "minutes; its connectors and tasks wait each time."
         )
         evidence = tuple(f"{utc(at * 1000)}  it joined" for at in joined[-NAMED:])
         hint = "Read its log: is it restarted, out of memory, or cut off from the brokers?"
         yield Case(worker, message, hint, since=joined[0], evidence=evidence)
 
 
-def _returns(facts: GroupFacts) -> Counter[str]:
-    """Return how often each worker came back, of those that did so ``RETURNS`` times or more."""
-    joined: Counter[str] = Counter()
+def _returns(facts: GroupFacts) -> dict[str, list[float]]:
+    """Return when each worker came back, in seconds since the epoch, of those that did so
+    ``RETURNS`` times or more. A worker that was in no generation before did not come back.
+    """
+    known: set[str] = set()
+    joined: dict[str, list[float]] = {}
     for before, after in pairwise(facts.rounds):
-        joined.update(after.members.keys() - before.members.keys())
-    return Counter({worker: times for worker, times in joined.items() if times >= RETURNS})
+        known |= before.members.keys()
+        for worker in known & after.members.keys() - before.members.keys():
+            joined.setdefault(worker, []).append(after.at)
+    return {worker: times for worker, times in joined.items() if len(times) >= RETURNS}
 
 
 @rule("GROUP004", Severity.WARNING)
@@ -133,3 +134,19 @@ def hung(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
         )
         hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows the plugin."
         yield Case(worker, message, hint)
+
+
+@rule("GROUP006", Severity.WARNING)
+def lost(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
+    """Yield GROUP006 for each worker that left without stopping what it ran, and is not back."""
+    for worker in facts.lost:
+        message = (
+            f"It left the group without stopping the {counted(len(worker.ran), 'part')} that it "
+            "ran, and has not come back: it was killed, hangs, or is cut off from the brokers."
+        )
+        evidence = (some_of([part_name(*part) for part in worker.ran], NAMED),)
+        hint = (
+            "Find its process and read its log. One that only hangs may still write: end it before "
+            "another takes its place."
+        )
+        yield Case(worker.address, message, hint, since=worker.at, evidence=evidence)

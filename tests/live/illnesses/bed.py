@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,6 +228,16 @@ def _text(text: str) -> bytes:
     return len(text).to_bytes(2, "big") + text.encode()
 
 
+class Where(StrEnum):
+    """The clusters on which situations are planted: side by side on one that is shared, and one after
+    the other where they concern a group of workers, or three brokers.
+    """
+
+    CONNECTORS = "connectors"
+    WORKERS = "workers"
+    BROKERS = "brokers"
+
+
 @dataclass(frozen=True)
 class Situation:
     """What is planted, in words. ``finding`` is the id that names it and ``words`` are in the first
@@ -237,6 +248,7 @@ class Situation:
     plant: Callable[[Bed], None]
     finding: str = ""
     words: str = ""
+    where: Where = Where.CONNECTORS
     also: frozenset[str] = frozenset()
 
 
@@ -248,6 +260,7 @@ def situation(
     finding: str = "",
     words: str = "",
     *,
+    where: Where = Where.CONNECTORS,
     also: Sequence[str] = (),
 ) -> Callable[..., Any]:
     """Return a decorator that puts a planting function into the catalogue."""
@@ -255,7 +268,7 @@ def situation(
     def put(plant: Callable[[Bed], None]) -> Callable[[Bed], None]:
         name = plant.__name__.replace("_", "-")
         assert name not in SITUATIONS
-        SITUATIONS[name] = Situation(title, plant, finding, words, frozenset(also))
+        SITUATIONS[name] = Situation(title, plant, finding, words, where, frozenset(also))
         return plant
 
     return put

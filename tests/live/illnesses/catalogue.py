@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from connectctl.ops.core.rule_docs import rule_doc
-from live.illnesses import failures, sinks, sources, transactions
-from live.illnesses.bed import SITUATIONS, Situation
+from live.illnesses import brokers, failures, sinks, sources, transactions, workers
+from live.illnesses.bed import SITUATIONS, Situation, Where
 
-MODULES = (sources, sinks, failures, transactions)
+MODULES = (sources, sinks, failures, transactions, workers, brokers)
 """The modules that plant, in the order of the page; to import them fills ``SITUATIONS``."""
 
 
@@ -23,9 +23,14 @@ def in_order() -> dict[str, Situation]:
     return dict(found)
 
 
+def situations(where: Where) -> dict[str, Situation]:
+    """Return the situations of a cluster by name, in their order."""
+    return {name: each for name, each in in_order().items() if each.where is where}
+
+
 def parts(number: int) -> list[dict[str, Situation]]:
-    """Return the situations in ``number`` parts of equal size."""
-    every = list(in_order().items())
+    """Return the situations that are planted side by side in ``number`` parts of equal size."""
+    every = list(situations(Where.CONNECTORS).items())
     return [dict(every[first::number]) for first in range(number)]
 
 

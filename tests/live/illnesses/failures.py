@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from live.illnesses.bed import (
     DAY,
+    FILE_SINK,
     HOUR,
     JSON,
     MINUTE,
     RUNNING,
+    STRINGS,
     Bed,
+    Where,
     every,
     situation,
 )
@@ -73,7 +78,9 @@ def two_connectors_fail_of_one_cause(bed: Bed) -> None:
     bed.states("RUNNING", "FAILED", name=other)
 
 
-@situation("A task was restarted twice in an hour, and failed again", "FAIL003", "failed 3 times")
+@situation(
+    "A task was restarted twice in an hour, and failed again", "FAIL003", "restarted each time"
+)
 def a_task_fails_again_and_again(bed: Bed) -> None:
     bed.topic("one")
     bed.had_status("FAILED", 40 * MINUTE, 20 * MINUTE, trace=FAILED)
@@ -111,3 +118,21 @@ def a_connector_is_restarted(bed: Bed) -> None:
     bed.source("one\n")
     bed.states(*RUNNING)
     bed.rest.call("POST", f"/connectors/{bed.name}/restart?includeTasks=true")
+
+
+@situation("A task has been starting for seconds", where=Where.WORKERS)
+def a_slow_start(bed: Bed) -> None:
+    starts_from_a_pipe(bed)
+
+
+def starts_from_a_pipe(bed: Bed) -> None:
+    """Create a sink that opens a pipe, which waits for a reader; there is one in the end."""
+    pipe = bed.directory / "pipe"
+    os.mkfifo(pipe)
+
+    def read() -> None:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+
+    bed.closing.append(read)
+    bed.topic("one")
+    bed.create(FILE_SINK, {"file": str(pipe), "topics": bed.name} | STRINGS)

@@ -58,6 +58,12 @@ def test_a_worker_that_flaps_is_named_as_the_cause_of_the_storm() -> None:
     assert (every["GROUP003"].subject, "9 times" in every["GROUP003"].message) == ("c:1", True)
 
 
+def test_the_first_time_that_a_worker_joins_is_no_return() -> None:
+    assert "GROUP003" not in found(rounds([ALL[:2], *[ALL, ALL[:2]] * 3]))
+    returned = found(rounds([ALL[:2], *[ALL, ALL[:2]] * 3, ALL]))["GROUP003"]
+    assert "came back 3 times" in returned.message
+
+
 def test_rebalances_that_changes_of_connectors_explain_are_no_storm() -> None:
     assert found(rounds([ALL] * 20), changes=10) == {}
     assert found(rounds([ALL] * 20), changes=5).keys() == {"GROUP001"}
