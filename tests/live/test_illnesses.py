@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from live.illnesses.bed import Bed, Situation
+from live.illnesses.bundled import bundle_agrees
 from live.illnesses.catalogue import page, parts
 from live.real import connectctl, eventually
 
@@ -41,6 +42,7 @@ def _side_by_side(cluster: Sandbox, directory: Path, wanted: Mapping[str, Situat
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda name: wanted[name].plant(beds[name]), wanted))
         assert eventually(lambda: _all_right(wanted, beds))
+        assert bundle_agrees([*beds.values()], directory)
     finally:
         for bed in beds.values():
             bed.close()
