@@ -14,6 +14,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 TOPIC = "__consumer_offsets"
 _OFFSET_COMMITS = (0, 1)
 """The versions of keys that are offsets; others are groups and their members."""
+_VALUE_VERSION = 3
 
 
 class OffsetCommit(NamedTuple):
@@ -39,6 +40,20 @@ def offset_commits(records: Iterable[ConsumerRecord]) -> list[OffsetCommit]:
             if commit is not None:
                 found.append(commit)
     return found
+
+
+def key_of_commit(group: str, topic: str, partition: int) -> bytes:
+    """Return the key of a commit's record."""
+    return b"\0\1" + _string(group) + _string(topic) + partition.to_bytes(4, "big")
+
+
+def value_of_commit(offset: int) -> bytes:
+    """Return the beginning of a commit's value, which ``offset_commits`` reads."""
+    return _VALUE_VERSION.to_bytes(2, "big") + offset.to_bytes(8, "big")
+
+
+def _string(text: str) -> bytes:
+    return len(text.encode()).to_bytes(2, "big") + text.encode()
 
 
 def _commit(key: bytes, value: bytes, at: float) -> OffsetCommit | None:

@@ -62,6 +62,12 @@ class MixedLoad:
         self._sink("sink-of-numbers", "numbers")
         self._create("numbers-by-poll", VERIFIABLE | {"topic": "polled", "throughput": "3"})
 
+    def break_something(self) -> None:
+        """Create a sink that cannot write its file: whoever looks has to see that."""
+        file = str(self.directory / "no-such-directory" / "out.txt")
+        config = {"connector.class": FILE_SINK, "file": file, "topics": "files-0", **STRINGS}
+        self.rest.create("broken", config)
+
     @contextmanager
     def going_on(self) -> Iterator[None]:
         """Write the files of the sources and do what people do, for as long as this lasts."""
@@ -92,7 +98,9 @@ class MixedLoad:
                     lines.write(f"{time.time()}\n")
 
     def _operate(self) -> None:
-        deeds = (self._come_and_go, self._pause, self._stop, self._change, self._restart)
+        # What comes and goes causes rebalances: three times as often as anything else.
+        coming = (self._come_and_go,) * 3
+        deeds = (*coming, self._pause, self._stop, self._change, self._restart)
         while not self._over.wait(self._draw.uniform(*PACE)):
             self._draw.choice(deeds)()
 

@@ -106,6 +106,7 @@ class RawProducers:
         *,
         sequence: int = 0,
         version: int = OLD_PRODUCE,
+        key: bytes | None = None,
     ) -> None:
         """Write a record: where the coordinator knows nothing of it, it hangs at once.
         ``NEW_PRODUCE`` tells it first.
@@ -119,7 +120,7 @@ class RawProducers:
             producer_epoch=self.who[id][1],
             base_sequence=sequence,
         )
-        builder.append(timestamp=int(time.time() * 1000), key=None, value=b"ghost")
+        builder.append(timestamp=int(time.time() * 1000), key=key, value=b"ghost")
         builder.close()
         data = ProduceRequest.TopicProduceData
         part = data.PartitionProduceData(index=partition, records=builder.buffer())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 from draws import drawn_by
 from live.mixedload import MixedLoad
-from live.real import connectctl
+from live.real import connectctl, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -59,3 +59,10 @@ def test_mixed_load_raises_no_alarm(mixed: Sandbox, tmp_path: Path) -> None:
     print(Counter(each.split()[1] for each in alarms))
     assert load.failed == []
     assert alarms == []
+    load.break_something()
+    eventually(lambda: "FAIL001" in doctor_ids())
+
+
+def doctor_ids() -> set[str]:
+    ran = connectctl("--context", "sandbox-mixed", "doctor", "-o", "json")
+    return {each["id"] for each in ran.json["findings"]}

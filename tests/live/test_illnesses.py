@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from live.illnesses.bed import Bed, Situation, Where
+from live.illnesses.bundled import bundle_agrees
 from live.illnesses.catalogue import page, parts, situations
 from live.real import connectctl, eventually
 
@@ -69,6 +70,7 @@ def _side_by_side(cluster: Sandbox, directory: Path, wanted: Mapping[str, Situat
             list(pool.map(lambda name: wanted[name].plant(beds[name]), wanted))
         assert eventually(lambda: _all_right(wanted, beds))
         print(f"{len(wanted)} situations: right after {time.monotonic() - began:.0f} s")
+        assert bundle_agrees([*beds.values()], directory)
     finally:
         for bed in beds.values():
             bed.close()

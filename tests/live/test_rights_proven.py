@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import draws
 import pytest
 from connectctl.ops.core.rights import COMMANDS, Effect, Name, Need, When, needs_of
+from connectctl.ops.core.unseen import NOT_SEEN
 from connectctl.ops.kafka.acls import Right
 from live import principals
 from live.grants import Grants
@@ -163,6 +164,29 @@ def test_a_principal_without_rights_gets_no_all_clear(world: RightsWorld, comman
 @pytest.mark.parametrize("command", WAYS)
 def test_no_principal_without_rights_gets_an_all_clear(world: RightsWorld, command: str) -> None:
     check_principals(world, command, principals.PRINCIPALS)
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("principal", principals.PRINCIPALS)
+def test_doctor_says_what_a_principal_could_not_see(
+    world: RightsWorld, principal: str, tmp_path: Path
+) -> None:
+    bindings = principals.principals(world)[principal]
+    page = tmp_path / "doctor.html"
+    with principals.given(world, bindings):
+        ran = world.run("doctor", "-o", "json", "--html", str(page))
+    if ran.code == 5:
+        assert "uthoriz" in ran.err, told(ran)
+        assert not page.exists()
+        return
+    unseen = [each for each in ran.json["findings"] if each["id"] == NOT_SEEN.id]
+    for each in unseen:
+        print(f"{principal}: {each['subject']}: {each['message']} {each['nextStep']}")
+    missing = principals.lacking(world, "doctor", bindings)
+    always = [need for need in missing if need.when is When.ALWAYS]
+    # A row with a condition may be for another case than that of this world.
+    assert unseen if always else missing or not unseen, told(ran)
+    assert not unseen or 'class="verdict good"' not in page.read_text()
 
 
 ELSEWHERE = {"run job"}

@@ -24,6 +24,7 @@ from connectctl.ops.kafka import (
     consumer_group,
     error_handling,
     fence_attempt,
+    offset_commits,
     records,
     rhythm,
     topic_partition,
@@ -42,6 +43,7 @@ _OF_CLIENTS = (ConfiguredValue, PrecedingLog, RestartMode)
 KIND = "$"
 """The member of a JSON object that names the kind of its value."""
 _LIST, _SET, _MAP, _BYTES, _LATIN, _FLOAT = "$list", "$set", "$map", "$bytes", "$latin1", "$float"
+_COMMIT_KEY, _COMMIT_VALUE = "$commit-key", "$commit-value"
 _FIELDS_OF_ERRORS = ("what", "why", "next_step", "code", "right")
 
 
@@ -110,6 +112,14 @@ def _encoded_bytes(value: bytes) -> dict[str, str]:
         return {_LATIN: value.decode("latin-1")}
 
 
+def encode_commit(commit: offset_commits.OffsetCommit) -> dict[str, Any]:
+    """Return key and value of a commit's record, with its names as texts, and without metadata."""
+    return {
+        "key": {_COMMIT_KEY: [commit.group, *commit.partition]},
+        "value": {_COMMIT_VALUE: commit.offset},
+    }
+
+
 def _encoded_error(error: ConnectctlError) -> dict[str, Any]:
     bases = [kind.__name__ for kind in type(error).__mro__ if issubclass(kind, ConnectctlError)]
     found = {name: encode(getattr(error, name, None)) for name in _FIELDS_OF_ERRORS}
@@ -142,6 +152,10 @@ def _decoded(data: Any) -> Any:
         return content.encode()
     if tag == _LATIN:
         return content.encode("latin-1")
+    if tag == _COMMIT_KEY:
+        return offset_commits.key_of_commit(*content)
+    if tag == _COMMIT_VALUE:
+        return offset_commits.value_of_commit(content)
     if tag == _FLOAT:
         return float(content)
     if tag == _MAP:

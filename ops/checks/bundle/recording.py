@@ -14,6 +14,7 @@ from connectctl.ops.checks.bundle.redaction import Masking
 from connectctl.ops.checks.bundle.tape import LEFT_OUT, Answers, Call, Tape, played, recorded
 from connectctl.ops.checks.runner import CheckRun
 from connectctl.ops.clients.protocols import Clients
+from connectctl.ops.connect.sink_group import sink_group
 from connectctl.ops.core.times import iso_utc
 from connectctl.ops.operations.connectors.plugin_passwords import (
     defined_passwords,
@@ -52,7 +53,7 @@ class Recording:
         ``secret`` makes pseudonyms; without one, the names of topics and connectors are kept.
         """
         findings = run.findings()
-        masking = Masking(_defined_passwords(run))
+        masking = Masking(_defined_passwords(run), _groups_of_sinks(run))
         calls = masking.of(self._tape.calls())
         names = Names.of(calls) if secret else Names(frozenset(), frozenset())
         replacement = Replacement(names.pseudonyms(secret or b""))
@@ -122,6 +123,12 @@ def _defined_passwords(run: CheckRun) -> frozenset[str]:
     for connector in by_class.values():
         found |= defined_passwords(run.context.edges.calls, connector.config)
     return found
+
+
+def _groups_of_sinks(run: CheckRun) -> frozenset[str]:
+    """Return the groups whose commits the check reads."""
+    sinks = (each for each in run.context.all_connectors if each.type == "sink")
+    return frozenset(sink_group(sink.name, sink.config) for sink in sinks)
 
 
 def _summary(calls: Sequence[Call]) -> list[dict[str, Any]]:

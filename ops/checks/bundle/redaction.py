@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectctl.ops.checks.bundle.codec import KIND, decode
+from connectctl.ops.checks.bundle.codec import KIND, decode, encode_commit
 from connectctl.ops.checks.bundle.tape import Call
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.config.masking import MASK, remember, secrets_hidden, value_of
 from connectctl.ops.config.secret_forms import NAMES, VALUES
 from connectctl.ops.connect.internal_topics import role_of
+from connectctl.ops.kafka.offset_commits import offset_commits
 
 LEFT_OUT = "contents of sampled records that are not Connect's"
 _SAMPLES = ".tails"
@@ -26,12 +27,14 @@ Data = Any
 @dataclass
 class Masking:
     """Hides secrets by the names of properties, by their form, and wherever a secret of a
-    configuration is repeated. ``passwords`` are properties that plugins define as such.
+    configuration is repeated. ``passwords`` are properties that plugins define as such; ``groups``
+    are those of sinks, whose commits stay.
 
     ``left_out`` counts what was removed besides secrets.
     """
 
     passwords: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
     left_out: Counter[str] = field(default_factory=Counter)
     _hidden: dict[tuple[str, str], str] = field(default_factory=dict)
     """Texts without secrets, by name and text: tasks repeat the properties of their connector."""
@@ -99,8 +102,11 @@ class Masking:
             return data
         if data.get(KIND) != "ConsumerRecord":
             return {key: self._without_foreign(each) for key, each in data.items()}
-        if role_of(decode(data)) is not None:
+        record = decode(data)
+        if role_of(record) is not None:
             return data
+        if (commits := offset_commits([record])) and commits[0].group in self.groups:
+            return data | encode_commit(commits[0])
         self.left_out[LEFT_OUT] += 1
         return data | {name: data[name] and {"$bytes": ""} for name in ("key", "value")}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from math import ceil
 
 from connectctl.ops.checks.context import PATIENCE, CheckContext
 from connectctl.ops.config.numbers import whole_number
@@ -127,7 +128,8 @@ def _at_least(rhythm: Rhythm, closed: float) -> int:
         return rhythm.count - 1
     if not rhythm.longest or rhythm.first >= closed:
         return 0
-    return min(int((closed - rhythm.first) / rhythm.longest), rhythm.count - 1)
+    # A record at ``closed`` itself is not before it.
+    return min(ceil((closed - rhythm.first) / rhythm.longest) - 1, rhythm.count - 1)
 
 
 def _gone(context: CheckContext) -> dict[str, float]:

@@ -14,6 +14,12 @@ from connectctl.ops.config.masking import secrets_of
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, Unreachable
 from connectctl.ops.kafka.acls import Operation, Resource, Right
 from connectctl.ops.kafka.error_handling import Code
+from connectctl.ops.kafka.offset_commits import (
+    OffsetCommit,
+    key_of_commit,
+    offset_commits,
+    value_of_commit,
+)
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
@@ -80,6 +86,24 @@ def test_no_secret_of_any_shape_leaves_from_any_place() -> None:
     assert masking.left_out == {"contents of sampled records that are not Connect's": 1}
     for name in ("time", "mac"):
         assert HARMLESS[name] in text
+
+
+def test_commits_of_sinks_stay_without_metadata_and_those_of_others_do_not() -> None:
+    """The metadata of a commit is any text of an application."""
+    tail = [
+        ConsumerRecord(key_of_commit(group, "orders", 1), value_of_commit(5) + b"meta", 0, n, 1_000)
+        for n, group in enumerate(("connect-files", "billing"))
+    ]
+    masking = Masking(groups=frozenset({"connect-files"}))
+    masked = masking.of([call("kafka.tails", {"__consumer_offsets": tail})])
+    (found,) = Replacement({"files": "connector-1", "orders": "topic-1"}).of(masked)
+    assert masking.left_out.total() == 1
+    text = json.dumps(found.answers)
+    assert [each for each in ("files", "orders", "billing", "meta") if each in text] == []
+    records = decode(found.answers[0]["value"])["__consumer_offsets"]
+    assert offset_commits(records) == [
+        OffsetCommit("connect-connector-1", TopicPartition("topic-1", 1), 5, 1.0)
+    ]
 
 
 def test_what_is_masked_is_still_decoded() -> None:
