@@ -35,7 +35,7 @@ class SecretWorkers(FakeWorkers):
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         if path == "/connector-plugins/x.y.Source/config":
-            self._maybe_fail(path, url)
+            self._maybe_fail(path, None)  # whichever worker is asked
             return [{"name": PASSWORD, "type": "PASSWORD"}]
         return super().get(path, url=url, timeout=timeout)
 
