@@ -41,7 +41,7 @@ class Worker:
 
     ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
     no REST API. ``listed`` are the connectors that it listed, None if it was not asked;
-    ``hung``: it did not list them in time, and answers what its herder does not have to answer.
+    ``hung``: it did not list them in time, and answers ``GET /``.
     """
 
     address: str

@@ -117,7 +117,7 @@ def test_each_look_is_new_and_one_that_fails_shows_the_last_one(
         else:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("connectctl.cli.watching.time.sleep", sleep)
+    monkeypatch.setattr("connectctl.cli.watching.time", SimpleNamespace(sleep=sleep))
     monkeypatch.setattr(watching, "_reopened", lambda session, view: session)
     ran = world.run("doctor", "users", "--watch", "--interval", "7")
     assert ran.exit_code == 0, ran.output
@@ -137,7 +137,7 @@ def test_json_is_one_report_after_the_other(
     def stop(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("connectctl.cli.watching.time.sleep", stop)
+    monkeypatch.setattr("connectctl.cli.watching.time", SimpleNamespace(sleep=stop))
     ran = world.run("doctor", "users", "--watch", "-o", "json")
     assert ran.exit_code == 0
     assert "FAIL001" in {each["id"] for each in json.loads(ran.stdout)["findings"]}

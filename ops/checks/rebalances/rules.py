@@ -129,8 +129,8 @@ def hung(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
     """Yield GROUP005 for each worker that is alive and does not serve its connectors."""
     for worker in facts.hung:
         message = (
-            "It is in the group and its REST server answers, but not when asked for connectors: its "
-            "herder waits, usually for a plugin."
+            "It is in the group and its REST server answers, but not when asked for connectors: it "
+            "waits, usually for a plugin."
         )
         hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows the plugin."
         yield Case(worker, message, hint)

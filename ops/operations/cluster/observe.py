@@ -40,9 +40,7 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth, Connec
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 SHORT = 1.0
-"""Seconds that a worker has for a request which its herder does not have to answer, if it did not
-answer another one.
-"""
+"""Seconds that a worker has for ``GET /`` if it did not list its connectors."""
 MOST_AT_ONCE = 32
 LONGEST_LISTING = PATIENCE * 3
 """Seconds after which no further worker is asked for the connectors."""
@@ -152,7 +150,7 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
 
 
 def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
-    """Return the worker with the names of its connectors, which its herder has to answer."""
+    """Return the worker with the names of its connectors."""
     worker = _worker(member, group)
     if worker.problem or not worker.url:
         return worker
