@@ -34,8 +34,7 @@ FOUND = (0, 1)
 PARTS = 3
 
 
-# On the cluster that other files share, a part was once wrong for 15 minutes: with ``-m slow`` alone.
-@pytest.mark.slow
+@pytest.mark.drawn
 @pytest.mark.parametrize("part", range(PARTS))
 def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
     cluster: Sandbox, tmp_path: Path, part: int
@@ -87,7 +86,7 @@ def _bed(cluster: Sandbox, name: str, mark: str, directory: Path) -> Bed:
 def _all_right(wanted: Mapping[str, Situation], beds: Mapping[str, Bed]) -> bool:
     """Look at all of them; False while doctor says something else than the catalogue."""
     for bed in beds.values():
-        bed.age()
+        bed.before_look()
     names = dict.fromkeys(name for bed in beds.values() for name in bed.connectors)
     findings = _doctor(next(iter(beds.values())), *names)
     wrong = [

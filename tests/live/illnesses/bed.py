@@ -41,7 +41,7 @@ LONGEST_TRANSACTION = 900_000
 class Bed:
     """Where a situation is planted: the cluster, the connector's ``name``, which is that of its
     topic as well, a directory of its own, what has to be closed in the end, the last first, the
-    connectors to delete, and for how many seconds its task shall have run. ``options`` are those of
+    connectors to delete, and what is done before each look of doctor. ``options`` are those of
     connectctl.
     """
 
@@ -50,7 +50,7 @@ class Bed:
     directory: Path
     closing: list[Callable[[], None]] = field(default_factory=list)
     connectors: list[str] = field(default_factory=list)
-    ran_for: float = 0.0
+    repeated: list[Callable[[], None]] = field(default_factory=list)
     options: tuple[str, ...] = ()
 
     @property
@@ -151,17 +151,21 @@ class Bed:
         assert producer.flush(300) == 0
 
     def runs_since(self, ago: float) -> None:
-        """Have the task run for ``ago`` seconds, once ``age`` is called."""
-        self.runs()
-        self.ran_for = ago
-
-    def age(self) -> None:
-        """Write the task's status again with its time: a rebalance, as other connectors cause, may
-        have written a newer one.
+        """Have the task run for ``ago`` seconds at each look: a rebalance, as other connectors cause,
+        may have written a newer status.
         """
-        if self.ran_for:
+
+        def written_again() -> None:
             self.runs()
-            self.had_status("RUNNING", self.ran_for)
+            self.had_status("RUNNING", ago)
+
+        self.runs()
+        self.repeated.append(written_again)
+
+    def before_look(self) -> None:
+        """Do what is done before each look."""
+        for each in self.repeated:
+            each()
 
     def had_status(self, state: str, *ago: float, trace: str | None = None) -> None:
         """Write statuses of the task, each so many seconds ago."""

@@ -28,7 +28,7 @@ def _agrees(beds: Sequence[Bed], file: Path) -> bool:
     which has nothing that is in neither. What is in the bundle is told the same always.
     """
     for bed in beds:
-        bed.age()
+        bed.before_look()
     names = list(dict.fromkeys(name for bed in beds for name in bed.connectors))
     options = beds[0].options
     before = _findings(*options, "doctor", *names)

@@ -80,6 +80,17 @@ def a_transaction_expired(bed: Bed) -> None:
     interval = {"transaction__boundary__interval__ms": "600000"}
     bed.source("one\n", **INTERVAL, **interval, **{TIMEOUT: "1000"})
     bed.states(*RUNNING)
+    file = bed.directory / "in.txt"
+
+    def has_an_unread_line() -> None:
+        """A task that a rebalance stops in time commits what it read, and has nothing to write."""
+        if any(
+            each["offset"]["position"] == file.stat().st_size for each in bed.rest.offsets(bed.name)
+        ):
+            with file.open("a") as lines:
+                lines.write("one\n")
+
+    bed.repeated.append(has_an_unread_line)
 
 
 @situation("A transaction has been open for seconds, and will be committed in a minute")
