@@ -32,13 +32,17 @@ def observe(context: CheckContext, now: float) -> History:
     """
     unseen: list[Unseen] = []
     times = _key_times(context, unseen)
-    config, status = (_image(context, role, unseen) for role in ("config", "status"))
+    config, status = (image_of(context, role, unseen) for role in ("config", "status"))
+    own = [each for each in times if each.topic == context.internal.get("offsets")]
     return History(
         statuses=status_records([*status.latest, *status.superseded]) if status else {},
         configs=config_records([*config.latest, *config.superseded]) if config else (),
         offset_times=times_by_connector(times),
         rounds=_rounds(context, now, unseen),
         rhythms=rhythms_by_connector(times),
+        rhythms_of_topic=tuple(
+            rhythm for each in own if not each.held_back for rhythm in each.rhythms.values()
+        ),
         config_end=max(config.end_offsets.values(), default=0) if config else None,
         config_read=config is not None and not config.held_back,
         status_read=status is not None and not status.held_back,
@@ -56,7 +60,7 @@ def _rounds(context: CheckContext, now: float, unseen: list[Unseen]) -> tuple[Gr
     return rounds
 
 
-def _image(context: CheckContext, role: str, unseen: list[Unseen]) -> TopicImage | None:
+def image_of(context: CheckContext, role: str, unseen: list[Unseen]) -> TopicImage | None:
     """Return the image of an internal topic with superseded records. A topic that is not found
     is reported by TOPIC002, one that cannot be read by the context.
     """

@@ -81,6 +81,8 @@ class History:
     """The generations of the group in the last hour by its coordinator, oldest first."""
     rhythms: Mapping[str, tuple[Rhythm, ...]] = field(default_factory=dict)
     """The rhythm of each source partition's offsets by connector, of topics read to their ends."""
+    rhythms_of_topic: tuple[Rhythm, ...] = ()
+    """Those in the workers' own offsets topic, if it was read to its end."""
     config_end: int | None = None
     config_read: bool = False
     status_read: bool = False

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from math import ceil
 
-from connectctl.ops.checks.context import PATIENCE, CheckContext
+from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.history.observe import image_of
 from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.connect.config_topic import is_configured
 from connectctl.ops.connect.goal import Goal
@@ -17,7 +17,6 @@ from connectctl.ops.connect.internal_topics import Role
 from connectctl.ops.core.finding import Severity, counted, some_of
 from connectctl.ops.core.rule import Case, rule
 from connectctl.ops.core.times import in_words
-from connectctl.ops.core.unseen import answer_of
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.kafka.rhythm import Rhythm
 from connectctl.ops.kafka.topics import TopicFacts
@@ -60,19 +59,20 @@ def observe(context: CheckContext, now: float) -> RetainedFacts:
     """
     found = []
     for topic in context.view.topics:
-        closed = _closed_before(topic.facts, now)
-        if topic.facts is None or closed is None:
+        settings = _settings(topic.facts)
+        if topic.facts is None or settings is None:
             continue
-        segment, lag, ratio = closed
+        segment, lag, ratio = settings
         if topic.role == Role.OFFSETS:
             counts = _of_rhythms(context, now - lag - DAY, segment)
         else:
-            counts = _of_image(_image(context, topic.facts.name), now - lag - DAY, segment)
+            image = image_of(context, topic.role, [])  # the history reports a failure
+            counts = _of_image(image, now - lag - DAY, segment)
         found.append(Retained(topic.facts.name, topic.role, *counts, segment, ratio))
     return RetainedFacts(tuple(found), _gone(context), context.internal.get("offsets", ""), now)
 
 
-def _closed_before(facts: TopicFacts | None, now: float) -> tuple[float, float, float] | None:
+def _settings(facts: TopicFacts | None) -> tuple[float, float, float] | None:
     """Return segment.ms and min.compaction.lag.ms in seconds, and min.cleanable.dirty.ratio; None
     if one of them is not known.
     """
@@ -83,11 +83,6 @@ def _closed_before(facts: TopicFacts | None, now: float) -> tuple[float, float, 
     if segment is None or lag is None or ratio is None:
         return None
     return segment / 1000, lag / 1000, float(ratio)
-
-
-def _image(context: CheckContext, topic: str) -> TopicImage | None:
-    read = partial(context.edges.kafka.image, [topic], patience=PATIENCE, superseded=True)
-    return (answer_of(read, [], topic) or {}).get(topic)  # the history reports a failure
 
 
 def _of_image(image: TopicImage | None, before: float, segment: float) -> tuple[int, int]:
@@ -113,10 +108,10 @@ def _superseded(records: Iterable[ConsumerRecord], before: float, segment: float
 
 
 def _of_rhythms(context: CheckContext, before: float, segment: float) -> tuple[int, int]:
-    """Return the same of the offsets topics, at least: of each key the first and the last time, the
+    """Return the same of the offsets topic, at least: of each key the first and the last time, the
     longest gap and the number of its records are known.
     """
-    rhythms = [r for of_connector in context.history.rhythms.values() for r in of_connector]
+    rhythms = context.history.rhythms_of_topic
     newest = max((r.last for r in rhythms), default=0.0)
     closed = min(before, newest - segment)
     return sum(_at_least(r, closed) for r in rhythms), sum(r.count for r in rhythms)
