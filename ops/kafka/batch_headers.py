@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
+from connectctl.ops.kafka.varints import read_varint
+
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, first and last
 timestamp, producer id, epoch, first sequence, count of records.
@@ -90,25 +92,13 @@ def marker_of(fields: tuple[Any, ...], body: bytes) -> Marker:
     base, _, _, _, _, _, delta, _, last, producer, epoch, _, count = fields
     outcome, coordinator = -1, -1
     if count:
-        _, at = _varint(body, 0)  # length
+        _, at = read_varint(body, 0)  # length
         at += 1  # attributes
         for _ in range(2):  # timestamp and offset
-            _, at = _varint(body, at)
-        length, at = _varint(body, at)
+            _, at = read_varint(body, at)
+        length, at = read_varint(body, at)
         _, outcome = _TYPE.unpack_from(body, at)
-        length, at = _varint(body, at + length)
+        length, at = read_varint(body, at + length)
         if length >= _COORDINATOR.size:
             _, coordinator = _COORDINATOR.unpack_from(body, at)
     return Marker(base + delta, producer, epoch, last, outcome, coordinator)
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag variable-length number, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if not byte & 0x80:
-            return (value >> 1) ^ -(value & 1), at

@@ -35,6 +35,20 @@ def unsigned_varint(number: int) -> bytes:
     return bytes(found)
 
 
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the varint (zigzag) that begins at ``at``, and where it ends. Raises ``IndexError`` if
+    ``data`` end before.
+    """
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if not byte & 0x80:
+            return (value >> 1) ^ -(value & 1), at
+
+
 @dataclass(frozen=True)
 class Varints:
     """A column of numbers as varints (zigzag): ``width`` is how many bytes each has, one number

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from connectctl.ops.clients.registry.client import Registered
+from connectctl.ops.kafka.varints import read_varint, varint
 from connectctl.ops.task_runtime.registry.protobuf_files import compiled, messages_of
 from connectctl.ops.task_runtime.registry.protobuf_options import (
     DATE,
@@ -121,34 +122,17 @@ def _one_line(error: Exception) -> str:
 def _of_indexes(indexes: tuple[int, ...]) -> bytes:
     if indexes == _FIRST:
         return b"\x00"
-    return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
-
-
-def _varint(number: int) -> bytes:
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*found, number])
+    return b"".join(map(varint, (len(indexes), *indexes)))
 
 
 def _indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     """Return the indexes, and where the message begins. Raises ``IndexError`` if data end before."""
-    length, at = _number(data, 0)
+    length, at = read_varint(data, 0)
     indexes = []
     for _ in range(length):
-        index, at = _number(data, at)
+        index, at = read_varint(data, at)
         indexes.append(index)
     return tuple(indexes) or _FIRST, at
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        number |= (data[at] & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if data[at - 1] < 0x80:
-            return (number >> 1) ^ -(number & 1), at
 
 
 def _write(message: Any, schema: Schema, value: Any) -> None:

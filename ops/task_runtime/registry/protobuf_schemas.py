@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from connectctl.ops.clients.registry.known_protos import FIELD_META
+from connectctl.ops.config.numbers import whole_number
 from connectctl.ops.task_runtime.registry.protobuf_options import (
     DATE,
     DECIMAL,
@@ -182,4 +183,5 @@ def _decimal(descriptor: FieldDescriptor) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    return int(text) if text.lstrip("-").isdecimal() else 0
+    number = whole_number(text.removeprefix("-")) or 0
+    return -number if text.startswith("-") else number

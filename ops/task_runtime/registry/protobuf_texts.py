@@ -156,7 +156,7 @@ class _Text:
         *,
         wraps: bool = True,
     ) -> str:
-        own = (schema.get("parameters") or {}).get(TAG)
+        own = _parameters(schema).get(TAG)
         tag = own if own is not None else next(tags)
         name = schema["field"]
         element = schema["items"] if schema["type"] == "array" else schema
@@ -166,7 +166,7 @@ class _Text:
         return f"{label}{kind} {name} = {tag}{_meta(element)};"
 
     def _type(self, message: _Message, schema: Schema, name: str, *, wraps: bool) -> str:
-        kind, parameters = schema["type"], schema.get("parameters") or {}
+        kind, parameters = schema["type"], _parameters(schema)
         if schema.get("name") in _LOGICAL:
             found, file = _LOGICAL[schema["name"]]
             self._imports[file] = None
