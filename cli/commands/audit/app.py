@@ -195,8 +195,6 @@ def audit(
             next_step="Name the topics to audit, or give --archive and --manifest.",
         )
     from connectctl.ops.audit import field_extractor, plan
-    from connectctl.ops.clients.secrets import reveal
-    from connectctl.ops.jobs.audit_converters import converters_in
 
     request = plan.AuditRequest(
         topics=tuple(dict.fromkeys(topics)),
@@ -213,7 +211,7 @@ def audit(
         inputs=names,
         group=group,
         subset=subset,
-        converters=converters_in(converters, reveal) if converters else {},
+        converters=_converters_in(converters) if converters else {},
     )
     plan.check(request)
     _check(evidence)
@@ -258,6 +256,13 @@ def _audit(
     )
     if not found.passed:
         raise typer.Exit(1)
+
+
+def _converters_in(file: Path) -> dict[str, str]:
+    from connectctl.ops.clients.secrets import reveal
+    from connectctl.ops.jobs.audit_converters import converters_in
+
+    return converters_in(file, reveal)
 
 
 def _check(evidence: Path | None) -> None:

@@ -1,8 +1,8 @@
 """Which cures are due, and which are not done: pure.
 
 A connector has ``BUDGET`` cures an hour. A cure that did not help is not repeated within the hour.
-After ``MOST_IN_VAIN`` of these there are no cures at all: restarts of single connectors do not cure
-a cause that they share.
+After ``MOST_IN_VAIN`` of these there are no further cures: restarts of single connectors do not
+end a cause that they share.
 """
 
 from __future__ import annotations

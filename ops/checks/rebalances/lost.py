@@ -1,5 +1,4 @@
-"""The workers that left the group without an end of what they ran: lost ones, told from those that
-were stopped in order. Pure.
+"""The lost workers: those that left the group and did not stop their connectors and tasks before. Pure.
 
 A worker that stops in order stops its connectors and tasks, and writes that they are UNASSIGNED,
 before it leaves (``DistributedHerder.halt``, ``AbstractHerder.onShutdown``); one that was killed,

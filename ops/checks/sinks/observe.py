@@ -45,8 +45,8 @@ class WaitingPartition:
     the end for read_committed, or from the beginning of the partition without a committed offset.
     ``arrived`` is the number of offsets that were added in the last ``WAITED`` seconds,
     ``committed_lately`` of those that the sink committed in that time, None if it is unknown.
-    ``moved_at`` is when its newest offset was committed, in seconds since the epoch, None if that is unknown. ``moves`` is
-    True if that was in the last ``WAITED`` seconds, None if unknown.
+    ``moved_at`` is when its newest offset was committed, in seconds since the epoch, None if that
+    is unknown. ``moves`` is True if that was in the last ``WAITED`` seconds, None if unknown.
     """
 
     partition: TopicPartition
