@@ -16,6 +16,7 @@ from connectctl.ops.operations.connectors import plugin_passwords
 from depth import deep
 from draws import drawn_by
 from fakes.secretworlds import SecretWorld
+from fakes.workers import FakeWorkers
 from typer.testing import CliRunner, Result
 
 BUNDLES = deep(100, 6)
@@ -88,3 +89,21 @@ def test_no_name_leaves_with_redact_names(
 def told(content: str, name: str) -> bool:
     """Return whether the content has the name, also as JSON and URLs write it."""
     return any(form in content for form in (name, json.dumps(name)[1:-1]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [([], True), ([{"name": "door", "type": "PASSWORD"}, "garbage"], True), ({}, False)],
+)
+def test_a_plugin_is_told_by_a_list_alone(
+    answer: Any, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_secrets(monkeypatch)
+    config = {"connector.class": "x.y.Source"}
+
+    class Calls(FakeWorkers):
+        def get(self, path: str, **_: Any) -> Any:
+            return answer
+
+    plugin_passwords.defined_passwords(Calls(), config)
+    assert (plugin_passwords.plugins_without_definitions(config) == frozenset()) is told

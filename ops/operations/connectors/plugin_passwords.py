@@ -52,15 +52,12 @@ def defined_passwords(
             except ConnectctlError:
                 # Workers before 3.2 do not list them; the masking uses names and values only.
                 continue
-            definitions = (
-                (definitions for definitions in reported if isinstance(definitions, dict))
-                if isinstance(reported, list)
-                else ()
-            )
+            if not isinstance(reported, list):
+                continue  # an answer that is not Connect's lists nothing
             _PASSWORDS_OF[plugin] = frozenset(
                 str(definition.get("name"))
-                for definition in definitions
-                if definition.get("type") == "PASSWORD"
+                for definition in reported
+                if isinstance(definition, dict) and definition.get("type") == "PASSWORD"
             )
         found |= {f"{prefix}{name}" for name in _PASSWORDS_OF[plugin]}
     return frozenset(found)
