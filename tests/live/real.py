@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from connectctl.cli.main import app
 from nextsteps import command_of, commands_in, complaint
 from typer.testing import CliRunner
@@ -238,6 +238,9 @@ def create_topic(
     except KafkaException as e:  # the client asks again where an answer was lost
         if e.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+        described = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)])
+        (there,) = (future.result(120) for future in described.values())
+        assert there["cleanup.policy"].value == policy, f"another test has a topic {name}"
     await_topic(admin, name)
     return name
 

@@ -365,7 +365,7 @@ def test_an_empty_dedicated_topic_is_no_oddity(cluster: Sandbox, odd: tuple[str,
 
 
 def test_a_dedicated_topic_that_is_not_compacted_is_refused_by_workers(cluster: Sandbox) -> None:
-    topic = create_topic(cluster.bootstrap_servers, "deleting-offsets", policy="delete")
+    topic = create_topic(cluster.bootstrap_servers, "kept-for-days", policy="delete")
     with connector(
         cluster, "deleting", STOPPED | {"offsets.storage.topic": topic}, "STOPPED"
     ) as rest:

@@ -50,6 +50,14 @@ _SAFE_TO_REPEAT = (
     # A rebalance that GET /connectors/{connector} does not answer with 409, as all others do.
     "Request cannot be completed because a rebalance is expected",
 )
+_SAFE_TO_REPEAT_BRIEFLY = (
+    # What the worker met while it wrote source offsets, and has not said: an error of its producer
+    # or consumer, which may pass, or of the connector, which stays. The request sets absolute
+    # offsets, and the worker judges the connector's state anew.
+    "Failed to modify offsets for source connector",
+)
+BRIEFLY = 3
+"""How often a request is sent where its failure may well stay."""
 
 _HINTS = {
     # Seen with 4.3.1: if what a fenced leader first tries to write is a restart request, it never
@@ -77,11 +85,12 @@ class _Next(Exception):
 
 
 class _Later(Exception):
-    """No worker can do it now, and asking again is safe."""
+    """No worker can do it now, and asking again is safe. ``briefly``: ``BRIEFLY`` times at most."""
 
-    def __init__(self, error: ConnectctlError):
+    def __init__(self, error: ConnectctlError, *, briefly: bool = False):
         super().__init__(error)
         self.error = error
+        self.briefly = briefly
 
 
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
@@ -192,14 +201,17 @@ class Connect:
                 next_step="Start a worker, or give --rest.",
             )
         deadline = time.monotonic() + (timeout or self.timeout)
-        pause = FIRST_PAUSE
+        pause, sent = FIRST_PAUSE, 0
         while True:
+            sent += 1
             try:
                 return self._round(method, path, body, urls, deadline)
             except _Later as later:
                 wait = pause * random.uniform(0.75, 1.25)
-                if time.monotonic() + wait >= deadline or self._is_there_already(
-                    method, path, body, urls[0]
+                if (
+                    time.monotonic() + wait >= deadline
+                    or (later.briefly and sent >= BRIEFLY)
+                    or self._is_there_already(method, path, body, urls[0])
                 ):
                     raise later.error from later
             time.sleep(wait)
@@ -391,6 +403,8 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
         raise _Next(none, later=True)
     if may_repeat(method, status, message):
         raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)
+    if status == 500 and message.startswith(_SAFE_TO_REPEAT_BRIEFLY):
+        raise _Later(error, briefly=True)
     raise error
 
 

@@ -194,6 +194,26 @@ def test_the_one_500_that_connect_calls_safe_is_repeated(worker: RestServer) -> 
     assert [asked.body for asked in worker.asked] == [{"a": 1}, {"a": 1}]
 
 
+UNEXPLAINED = {"error_code": 500, "message": "Failed to modify offsets for source connector a"}
+
+
+def test_offsets_that_a_worker_failed_to_write_without_a_reason_are_sent_again(
+    worker: RestServer,
+) -> None:
+    worker.on("PATCH /x", (500, UNEXPLAINED), (200, {"message": "altered"}))
+    assert connect(worker.url).send("PATCH", "/x", {"offsets": []}) == {"message": "altered"}
+    assert [asked.body for asked in worker.asked] == [{"offsets": []}] * 2
+
+
+def test_offsets_that_a_worker_fails_to_write_every_time_are_sent_three_times(
+    worker: RestServer,
+) -> None:
+    worker.on("PATCH /x", *[(500, UNEXPLAINED)] * 4)
+    with pytest.raises(ConnectctlError, match="Failed to modify offsets for source connector a"):
+        connect(worker.url).send("PATCH", "/x", {"offsets": []})
+    assert len(worker.asked) == 3
+
+
 @pytest.mark.parametrize(
     ("auth", "expected"),
     [
