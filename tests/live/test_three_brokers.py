@@ -171,6 +171,23 @@ def partitions_in(out: str) -> int:
     return sum(len(connector["offsets"]) for connector in json.loads(out)["connectors"])
 
 
+def test_doctor_names_the_brokers_that_are_down_before_its_time_is_over(three: Broker) -> None:
+    """Where most are down, no coordinator moves: it does not wait for one."""
+    began, limit = time.monotonic(), 500
+    for number in (2, 3):
+        kill_broker(three.sandbox, number)
+    try:
+        where = ("--bootstrap-servers", three.bootstrap, "--group-id", "nobody")
+        ran = connectctl(*where, "--timeout", str(limit), "doctor")
+    finally:
+        for number in (2, 3):
+            start_broker(three.sandbox, number)
+    assert ran.code == 5, ran.out + ran.err
+    assert "2 of 3 do not accept connections: 2 (" in ran.err
+    assert time.monotonic() - began < limit
+    print(f"named after {time.monotonic() - began:.0f} s")
+
+
 def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     name = three.sandbox.layout.name
     assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]

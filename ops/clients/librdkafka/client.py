@@ -54,6 +54,9 @@ NEW_TOPIC, NEW_TOPIC_PAUSE = 10.0, 0.2
 requests.
 """
 
+OUTAGE = 3.0
+"""Seconds after which brokers that accept no connection are not those of a moment."""
+OFFLINE = "do not accept connections"
 _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
 """The last is a name that no topic can have."""
 _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
@@ -65,6 +68,17 @@ class Kafka(Connection):
     def silent(self) -> str | None:
         """Return the brokers that accept no connection, of those in the last metadata; None if all
         do.
+        """
+        offline, known = self._offline()
+        return (
+            f"{len(offline)} of {known} brokers {OFFLINE}: {', '.join(offline)}"
+            if offline
+            else None
+        )
+
+    def _offline(self) -> tuple[list[str], int]:
+        """Return the brokers of the last metadata that accept no connection, and how many there
+        are.
         """
         reported = self.__dict__.get("_metadata")  # in an outage it is not read anew
         known = (
@@ -79,11 +93,25 @@ class Kafka(Connection):
             for address, id_ in sorted(known.items(), key=itemgetter(1))
             if not listening[address]
         ]
-        return (
-            f"{len(offline)} of {len(known)} brokers do not accept connections: {', '.join(offline)}"
-            if offline
-            else None
-        )
+        return offline, len(known)
+
+    def _refuse_without_most_brokers(self) -> None:
+        """Raise ``Unreachable`` with the brokers that accept no connection if these are most of
+        them, and remain so: coordinators do not move then, and are not waited for. A broker that
+        restarts alone is.
+        """
+        end = time.monotonic() + OUTAGE
+        while True:
+            offline, known = self._offline()
+            if not known / 2 < len(offline) < known:
+                return
+            if time.monotonic() > end:
+                raise Unreachable(
+                    f"Most brokers of Kafka at {self.bootstrap} do not answer",
+                    why=f"{len(offline)} of {known} {OFFLINE}: {', '.join(offline)}",
+                    next_step="Start them, or find out what keeps this machine from them.",
+                )
+            time.sleep(NEW_TOPIC_PAUSE)
 
     def brokers(self) -> int:
         return len(self._metadata.brokers)
@@ -244,7 +272,11 @@ class Kafka(Connection):
     def group(self, group_id: str) -> ConnectGroup:
         # first contact, whose failure is distinguished from a slow group coordinator
         self.cluster_id()
-        group = describe(self, group_id)
+        try:
+            group = describe(self, group_id, self._refuse_without_most_brokers)
+        except (TimedOut, Unreachable) as e:
+            e.why = e.why if e.why and OFFLINE in e.why else self.silent() or e.why
+            raise
         if group is None:
             return ConnectGroup(group_id, "Dead", "", ())
         if group.protocol_type not in ("connect", ""):

@@ -10,6 +10,7 @@ requested by name from its coordinator (FindCoordinator, DescribeGroups).
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.coordinator_loaded import described
@@ -21,12 +22,17 @@ PATIENCE = 5.0
 """Seconds for the brokers' lists, which come in milliseconds."""
 
 
-def describe(kafka: Connection, group_id: str) -> Described | None:
-    """Return the group; None if its coordinator has none of that name. Raises what ``described``
-    raises.
+def describe(
+    kafka: Connection, group_id: str, check: Callable[[], None] = lambda: None
+) -> Described | None:
+    """Return the group; None if its coordinator has none of that name. ``check`` is called before
+    its coordinator is asked. Raises what ``described`` and ``check`` raise.
     """
     found = _listed(kafka, group_id)
-    return found if found is not None and found.members else described(kafka, group_id)
+    if found is not None and found.members:
+        return found
+    check()
+    return described(kafka, group_id)
 
 
 def _listed(kafka: Connection, group_id: str) -> Described | None:
