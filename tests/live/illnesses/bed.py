@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from connectctl.ops.connect.transactional_ids import task_id
 from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
 from connectctl.ops.kafka.partitioner import coordinator_partition
@@ -89,6 +90,21 @@ class Bed:
         assert answer.status_code == 201, answer.text
         self.connectors.append(name)
 
+    def created_ago(
+        self, ago: float, plugin: str, config: Mapping[str, str], task_class: str = ""
+    ) -> None:
+        """Write the records of the config topic that create a connector, ``ago`` seconds old, and of
+        its one task if ``task_class`` is its class: the worker has nothing to add then.
+        """
+        whole = {"name": self.name, "connector.class": plugin, "tasks.max": "1", **config}
+        records = [(f"connector-{self.name}", json.dumps({"properties": whole}), ago)]
+        if task_class:
+            task = {"properties": {**whole, "task.class": task_class}}
+            records.append((f"task-{self.name}-0", json.dumps(task), ago))
+            records.append((f"commit-{self.name}", '{"tasks":1}', ago))
+        self.write(self.cluster.topics["config"], records)
+        self.connectors.append(self.name)
+
     def configure(self, **more: str) -> None:
         """Change the connector's configuration."""
         path = f"/connectors/{self.name}/config"
@@ -120,6 +136,16 @@ class Bed:
         for partition in range(partitions):
             self.write(topic, [(None, value, ago) for value in values], partition)
 
+    def empty(self) -> None:
+        """Delete the records of the topic's first partition."""
+        end = {TopicPartition(self.name, 0): OffsetSpec.latest()}
+        ends = [
+            TopicPartition(self.name, 0, future.result().offset)
+            for future in self.admin.list_offsets(end).values()
+        ]
+        for deleted in self.admin.delete_records(ends).values():
+            deleted.result()
+
     def committed(self, *ago: float) -> None:
         """Write offsets of the source, each so many seconds ago."""
         key = json.dumps([self.name, {"filename": str(self.directory / "in.txt")}])
@@ -149,6 +175,11 @@ class Bed:
         number = coordinator_partition(group, partitions)
         producer.produce(COMMITS, value + at.to_bytes(8, "big"), key, number, timestamp=at)
         assert producer.flush(300) == 0
+
+    def commits_on(self, offset: int) -> None:
+        """Have the sink commit one record more before each look, from ``offset`` on."""
+        offsets = count(offset)
+        self.repeated.append(lambda: self.sink_had_committed(next(offsets), 0.0))
 
     def runs_since(self, ago: float) -> None:
         """Have the task run for ``ago`` seconds at each look: a rebalance, as other connectors cause,

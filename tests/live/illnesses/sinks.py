@@ -12,6 +12,8 @@ NEVER_FETCHES = {
     "consumer.override.fetch.min.bytes": "50000000",
     "consumer.override.fetch.max.wait.ms": "600000",
 }
+MANY = [str(number) for number in range(1_000)]
+"""Records of which one is committed before each look."""
 TOLERANT = {"errors.tolerance": "all"}
 
 
@@ -35,20 +37,22 @@ def a_sink_hangs(bed: Bed) -> None:
     "stand still while others move",
 )
 def a_partition_is_stuck(bed: Bed) -> None:
-    bed.topic("one", "two", ago=3 * HOUR, partitions=2)
+    bed.topic(*MANY, ago=3 * HOUR, partitions=2)
     bed.sink_committed(1)
     bed.sink(more=NEVER_FETCHES)
     bed.runs_since(2 * HOUR)
+    bed.commits_on(2)
 
 
 @situation("Records arrive faster than a sink commits them", "FLOW005", "the lag grows")
 def a_lag_grows(bed: Bed) -> None:
-    bed.topic("one", "two", "three", ago=3 * HOUR)
-    bed.write(bed.name, [(None, "new", 0.0)] * 5, 0)
+    bed.topic(*MANY, ago=3 * HOUR)
     bed.sink_had_committed(1, 20 * MINUTE)
     bed.sink_committed(2)
     bed.sink(more=NEVER_FETCHES)
     bed.runs_since(2 * HOUR)
+    bed.commits_on(3)
+    bed.repeated.append(lambda: bed.write(bed.name, [(None, "new", 0.0)] * 5, 0))
 
 
 @situation("A task hangs in put, and its consumer has left the group", "FLOW006", "has 0 members")
@@ -108,9 +112,15 @@ def a_sink_without_lag(bed: Bed) -> None:
 
 @situation("Records arrived a moment ago, and the sink has not committed yet")
 def a_sink_with_new_records(bed: Bed) -> None:
-    bed.topic("one", "two")
+    bed.topic()
     bed.sink(more=NEVER_FETCHES)
     bed.runs_since(2 * HOUR)
+
+    def records_arrived() -> None:
+        bed.empty()
+        bed.write(bed.name, [(None, "one", 0.0), (None, "two", 0.0)], 0)
+
+    bed.repeated.append(records_arrived)
 
 
 @situation("A new sink begins with old records")
@@ -136,11 +146,12 @@ def a_stopped_sink(bed: Bed) -> None:
 
 @situation("A sink with old records catches up: it commits more than arrives")
 def a_sink_that_catches_up(bed: Bed) -> None:
-    bed.topic(*map(str, range(9)), ago=3 * HOUR)
+    bed.topic(*MANY, ago=3 * HOUR)
     bed.sink_had_committed(1, 20 * MINUTE)
     bed.sink_committed(7)
     bed.sink(more=NEVER_FETCHES)
     bed.runs_since(2 * HOUR)
+    bed.commits_on(8)
 
 
 @situation("A sink's topic has no records")

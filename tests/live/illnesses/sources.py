@@ -78,6 +78,7 @@ def a_source_between_two_commits(bed: Bed) -> None:
     bed.source()
     bed.runs_since(3 * DAY)
     bed.committed(*every(MINUTE, DAY, 4 * MINUTE))
+    bed.repeated.append(lambda: bed.committed(4 * MINUTE))
 
 
 @situation("A source reads ten thousand lines at once")
