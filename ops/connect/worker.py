@@ -40,8 +40,8 @@ class Worker:
     gave no answer.
 
     ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
-    no REST API. ``listed`` are the connectors that it listed, None if it was not asked;
-    ``hung``: it did not list them in time, and answers ``GET /``.
+    no REST API. ``listed`` are the connectors that it listed, None if it was not asked. ``hung`` is
+    the request that it did not answer, although its REST server answered another one.
     """
 
     address: str
@@ -57,7 +57,7 @@ class Worker:
     shut: bool = False
     without_rest: bool = False
     listed: frozenset[str] | None = None
-    hung: bool = False
+    hung: str | None = None
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:

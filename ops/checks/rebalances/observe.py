@@ -34,8 +34,8 @@ class GroupFacts:
     generations: tuple[tuple[float, int], ...] = ()
     changes: int = 0
     configs: tuple[ConfigRecord, ...] = ()
-    hung: tuple[str, ...] = ()
-    """The workers whose REST servers answer, but not when asked for connectors."""
+    hung: tuple[tuple[str, str], ...] = ()
+    """The workers whose REST servers answer, with the path that they do not answer."""
     lost: tuple[LostWorker, ...] = ()
 
 
@@ -53,7 +53,7 @@ def observe(context: CheckContext, now: float) -> GroupFacts:
         tuple((each.at, each.generation) for each in rounds) or tuple(by_statuses),
         changes,
         context.history.configs,
-        tuple(worker.address for worker in context.view.workers if worker.hung),
+        tuple((each.address, each.hung) for each in context.view.workers if each.hung),
         lost_workers(context.history, group),
     )
 

@@ -19,6 +19,8 @@ FEW, MANY = 6, 30
 """Rebalances in ``WINDOW`` that are never, and that are always too many."""
 RETURNS = 3
 """How often a worker may come back in ``WINDOW``: a rolling change restarts each once or twice."""
+STARTING = 20.0
+"""Seconds for which starts of connectors and tasks may hold a herder."""
 CATCH_UP = 30.0
 """Seconds in which a worker reads a new record of the config topic."""
 
@@ -126,14 +128,22 @@ def config_unread(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
 
 @rule("GROUP005", Severity.ERROR)
 def hung(facts: GroupFacts, goal: Goal) -> Iterator[Case]:
-    """Yield GROUP005 for each worker that is alive and does not serve its connectors."""
-    for worker in facts.hung:
+    """Yield GROUP005 for each worker that is alive and whose herder does not answer; as information
+    right after a rebalance or a change of a connector, when it starts connectors and tasks.
+    """
+    written = [record.at for record in facts.configs if record.at is not None]
+    began = max([*written, *(each.at for each in facts.rounds)], default=None)
+    starts = began is not None and facts.now - began < STARTING
+    for worker, path in facts.hung:
         message = (
-            "It is in the group and its REST server answers, but not when asked for connectors: it "
-            "waits, usually for a plugin."
+            f"It is in the group and its REST server answers, but not GET {path}: its herder, the "
+            "thread that starts and changes connectors, waits, usually for a plugin."
         )
         hint = "Take a thread dump (jstack) of it: the thread DistributedHerder shows the plugin."
-        yield Case(worker, message, hint)
+        if starts:
+            hint = "It may be starting connectors and tasks; run doctor again in half a minute."
+        severity = Severity.INFO if starts else Severity.ERROR
+        yield Case(worker, message, hint, severity)
 
 
 @rule("GROUP006", Severity.WARNING)

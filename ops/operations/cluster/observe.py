@@ -41,6 +41,7 @@ PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
 SHORT = 1.0
 """Seconds that a worker has for ``GET /`` if it did not list its connectors."""
+LIST, HEALTH = "/connectors", "/health"
 MOST_AT_ONCE = 32
 LONGEST_LISTING = PATIENCE * 3
 """Seconds after which no further worker is asked for the connectors."""
@@ -86,8 +87,8 @@ def observe_cluster(
     """Return the observation of the cluster. ``named`` are the internal topics that the user names,
     by role.
 
-    ``lists_only``: each worker gets one request, for the names of its connectors. Then one of them,
-    the leader if it answers, is asked for its version and its exactly-once support.
+    ``lists_only``: each worker is asked for the names of its connectors, and whether it is healthy.
+    Then one of them, the leader if it answers, is asked for its version and its exactly-once support.
 
     Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of
     ``kafka``.
@@ -150,19 +151,36 @@ def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) ->
 
 
 def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
-    """Return the worker with the names of its connectors."""
+    """Return the worker with the names of its connectors, and with the request that hangs."""
     worker = _worker(member, group)
     if worker.problem or not worker.url:
         return worker
     try:
-        listed = frozenset(calls.get("/connectors", url=worker.url, timeout=PATIENCE))
+        listed = frozenset(calls.get(LIST, url=worker.url, timeout=PATIENCE))
     except ConnectctlError as e:
         silent = _without_answer(worker, e)
-        if not (isinstance(e, TimedOut) and e.code != "rebalancing" and group.settled):
+        if not _hangs(e, group):
             return silent
         answers = with_version(calls, worker, SHORT).problem is None
-        return replace(silent, hung=answers)
-    return replace(worker, listed=listed)
+        return replace(silent, hung=LIST if answers else None)
+    return replace(worker, listed=listed, hung=_unhealthy(calls, worker, group))
+
+
+def _unhealthy(calls: ConnectCalls, worker: Worker, group: ConnectGroup) -> str | None:
+    """Return ``HEALTH`` if the worker's herder does not answer it; None if it does, or if that is
+    not known: workers before 3.9 do not have it (KIP-1017), and the herder waits in a rebalance.
+    """
+    try:
+        calls.get(HEALTH, url=worker.url, timeout=PATIENCE)
+    except ConnectctlError as e:
+        unhealthy = e.code == "worker-error" and group.settled
+        return HEALTH if unhealthy or _hangs(e, group) else None
+    return None
+
+
+def _hangs(error: ConnectctlError, group: ConnectGroup) -> bool:
+    """Return whether a worker accepted a request and did not answer it, outside of a rebalance."""
+    return isinstance(error, TimedOut) and error.code != "rebalancing" and group.settled
 
 
 def _lists(workers: Sequence[Worker]) -> OtherLists:

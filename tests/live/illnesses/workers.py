@@ -184,6 +184,53 @@ def a_worker_is_suspended(bed: Bed) -> None:
 
 
 @situation(
+    "A worker's config provider does not return: its herder is held, and its REST server answers",
+    "GROUP005",
+    "GET /health",
+    where=Where.WORKERS,
+    also=[*MOVED, "CLUSTER012", "FAIL004"],
+)
+def a_herder_is_held(bed: Bed) -> None:
+    reads_a_pipe(bed)
+
+
+@situation(
+    "A worker's config provider was slow, and the herder is free again",
+    where=Where.WORKERS,
+    also=MOVED,
+)
+def a_herder_was_held(bed: Bed) -> None:
+    reads_a_pipe(bed)
+    bed.closing.pop()()
+    for number in range(3):
+        bed.states("RUNNING", "RUNNING", name=f"{bed.name}-{number}")
+
+
+def reads_a_pipe(bed: Bed) -> None:
+    """Start a worker whose herder waits for a writer of a pipe, which a connector's configuration
+    names; the others have no such config provider. The pipe is an empty file in the end.
+    """
+    pipe, opened = bed.directory / "values", bed.directory / "pipe"
+    os.mkfifo(pipe)
+    for number in range(3):
+        bed.source(name=f"{bed.name}-{number}", note=f"${{file:{pipe}:note}}")
+        bed.states("RUNNING", "RUNNING", name=f"{bed.name}-{number}")
+
+    def is_read() -> None:
+        pipe.rename(opened)
+        pipe.touch()
+        os.close(os.open(opened, os.O_RDWR))
+
+    third_worker(
+        bed,
+        config__providers="file",
+        config__providers__file__class="org.apache.kafka.common.config.provider.FileConfigProvider",
+        rebalance__timeout__ms="600000",
+    )
+    bed.closing.append(is_read)
+
+
+@situation(
     "A worker was suspended until its session expired, and has not come back",
     "GROUP006",
     "without stopping the",

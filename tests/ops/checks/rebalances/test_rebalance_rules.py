@@ -12,7 +12,7 @@ from connectctl.ops.checks.rebalances.observe import GroupFacts, caused_by
 from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.group_rounds import GroupRound
-from connectctl.ops.core.finding import Finding
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
 
 NOW = 1_000_000.0
@@ -112,5 +112,15 @@ def test_generations_of_statuses_are_enough_for_a_storm() -> None:
     assert [finding.id for finding in check(rules, facts, Goal.NOW)] == ["GROUP001"]
 
 
-def test_a_worker_that_does_not_list_its_connectors_is_told() -> None:
-    assert found((), hung=("a:1",))["GROUP005"].subject == "a:1"
+@pytest.mark.parametrize(
+    ("ago", "severity"), [(600.0, Severity.ERROR), (21.0, Severity.ERROR), (5.0, Severity.INFO)]
+)
+def test_a_herder_that_does_not_answer_is_told_and_may_be_starting_after_a_change(
+    ago: float, severity: Severity
+) -> None:
+    told = found((), hung=(("a:1", "/health"),), configs=(record(7, ago),))["GROUP005"]
+    assert (told.subject, told.severity) == ("a:1", severity)
+    assert "not GET /health" in told.message
+    newest = GroupRound(3, NOW - ago, "a:1", {"a:1": 7}, {})
+    again = found((newest,), hung=(("a:1", "/health"),))
+    assert again["GROUP005"].severity is severity

@@ -1,4 +1,4 @@
-"""What ``doctor`` sends to the workers: one request each, at the same time."""
+"""What ``doctor`` sends to the workers: two requests each, at the same time to all."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from fakes.restserver import Answer, Asked, RestServer, Script, rest_server
 from fakes.restworkers import RestWorkers
 
 NAMES = ("one", "two", "three", "four")
-LIST = "GET /connectors"
+LIST, HEALTH = "GET /connectors", "GET /health"
+UNHEALTHY = 500, {"status": "unhealthy", "message": "Request timed out."}
 
 
 @contextmanager
 def cluster(
     directory: Path, **answers: Answer | Script
 ) -> Iterator[tuple[World, dict[str, RestServer]]]:
-    """A cluster of four workers that record what they are asked; ``answers`` are the lists of those
-    that give others.
+    """A cluster of four workers before 3.9 that record what they are asked; ``answers`` are the
+    lists of those that give others.
     """
     world = World(directory)
     world.workers.connectors["users"].tasks = ["RUNNING", "RUNNING"]
@@ -61,12 +62,14 @@ def look(world: World) -> tuple[CheckRun, list[str]]:
     return run, [finding.id for finding in run.findings()]
 
 
-def test_each_worker_gets_one_request_and_one_of_them_what_one_can_answer(tmp_path: Path) -> None:
+def test_each_worker_gets_two_requests_and_one_of_them_what_one_can_answer(tmp_path: Path) -> None:
     with cluster(tmp_path) as (world, servers):
-        run, _ = look(world)
-    assert [servers[name].requests() for name in NAMES[1:]] == [[LIST]] * 3
+        run, ids = look(world)
+    assert "GROUP005" not in ids
+    assert [servers[name].requests() for name in NAMES[1:]] == [[LIST, HEALTH]] * 3
     assert servers["one"].requests() == [
         LIST,
+        HEALTH,
         "GET /",
         "GET /connector-plugins",
         "PUT /connector-plugins/x.y.Source/config/validate",
@@ -91,6 +94,31 @@ def test_workers_that_hang_are_asked_at_the_same_time_with_one_deadline(
     assert ("CLUSTER010" in ids) == (hung == NAMES)
 
 
+@pytest.mark.parametrize(
+    ("answer", "held"),
+    [
+        ((0, 600), True),
+        (UNHEALTHY, True),
+        ((200, {"status": "healthy"}), False),
+        ((404, {"error_code": 404, "message": "HTTP 404 Not Found"}), False),
+        ((403, {"error_code": 403, "message": "Forbidden"}), False),
+    ],
+)
+def test_a_worker_that_lists_its_connectors_and_whose_herder_is_held_is_named(
+    tmp_path: Path, answer: Answer, *, held: bool
+) -> None:
+    with cluster(tmp_path, two=(200, [])) as (world, servers):
+        servers["two"].on(LIST, (200, list(world.workers.connectors)))
+        servers["two"].on(HEALTH, answer)
+        run, ids = look(world)
+    assert servers["two"].requests() == [LIST, HEALTH]
+    found = [f for f in run.findings() if f.id == "GROUP005"]
+    two = servers["two"].url.removeprefix("http://")
+    assert [f.subject for f in found] == [two] * held
+    assert all("not GET /health" in f.message for f in found)
+    assert not {"CLUSTER004", "CLUSTER010", "WORKER012"} & set(ids)
+
+
 def test_a_worker_that_answers_nothing_is_silent_and_not_one_whose_herder_hangs(
     tmp_path: Path,
 ) -> None:
@@ -106,5 +134,5 @@ def test_a_worker_that_answers_nothing_is_silent_and_not_one_whose_herder_hangs(
 def test_a_contradiction_is_read_once_more(tmp_path: Path) -> None:
     with cluster(tmp_path, two=(200, [])) as (world, servers):
         _, ids = look(world)
-    assert servers["two"].requests() == [LIST, LIST]
+    assert servers["two"].requests() == [LIST, HEALTH, LIST]
     assert "WORKER012" in ids
