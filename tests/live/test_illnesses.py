@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from live.illnesses.bed import Bed, Situation, Where
 from live.illnesses.bundled import bundle_agrees
 from live.illnesses.catalogue import page, parts, situations
 from live.real import connectctl, eventually
+from live.rightsworld import sandbox_with_authorizer
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -44,10 +46,7 @@ def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
 
 @pytest.mark.slow
 def test_illnesses_of_a_group_of_workers_are_named(state_home: Path, tmp_path: Path) -> None:
-    spec = SandboxSpec(
-        "ill",
-        support="enabled",
-    )
+    spec = replace(sandbox_with_authorizer("ill"), workers=2)
     _one_by_one(spec, tmp_path, situations(Where.WORKERS))
 
 

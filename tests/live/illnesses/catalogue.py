@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 
 from connectctl.ops.core.rule_docs import rule_doc
-from live.illnesses import brokers, failures, sinks, sources, transactions, workers
+from live.illnesses import brokers, failures, rights, sinks, sources, transactions, workers
 from live.illnesses.bed import SITUATIONS, Situation, Where
 
-MODULES = (sources, sinks, failures, transactions, workers, brokers)
+MODULES = (sources, sinks, failures, transactions, rights, workers, brokers)
 """The modules that plant, in the order of the page; to import them fills ``SITUATIONS``."""
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 
+from connectctl.ops.sandbox.ports import LOOPBACK
 from live.illnesses.bed import (
     DAY,
     FILE_SINK,
@@ -22,6 +24,7 @@ from live.real import eventually
 MONITORABLE = "org.apache.kafka.connect.integration.MonitorableSourceConnector"
 """It generates ``num.tasks`` tasks, whatever tasks.max is."""
 MOCK = "org.apache.kafka.connect.tools.MockSourceConnector"
+MIRROR_SOURCE = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 FAILED = "org.apache.kafka.connect.errors.ConnectException: the destination is away"
 
 
@@ -99,6 +102,34 @@ def task_configurations_precede_their_connector(bed: Bed) -> None:
     bed.configure()
 
 
+@situation("A task has been hanging in start for minutes", "FAIL004", "is UNASSIGNED")
+def a_task_hangs_in_start(bed: Bed) -> None:
+    bed.topic("one")
+    config = {"file": pipe_without_a_reader(bed), "topics": bed.name} | STRINGS
+    bed.created_ago(10 * MINUTE, FILE_SINK, config, f"{FILE_SINK.removesuffix('Connector')}Task")
+
+
+@situation(
+    "A connector has been hanging in its first start for minutes, and workers do not list it",
+    "FAIL004",
+    "is UNASSIGNED",
+    also=["SIGHT004"],
+)
+def a_connector_hangs_in_start(bed: Bed) -> None:
+    silent = socket.create_server((LOOPBACK, 0))  # it accepts connections, and answers nothing
+    bed.closing.append(silent.close)
+    clusters = {
+        "source.cluster.alias": f"{bed.name}-a",
+        "source.cluster.bootstrap.servers": f"{LOOPBACK}:{silent.getsockname()[1]}",
+        "source.admin.request.timeout.ms": "3600000",
+        "source.admin.default.api.timeout.ms": "3600000",
+        "admin.timeout.ms": "3600000",
+        "target.cluster.alias": f"{bed.name}-b",
+        "target.cluster.bootstrap.servers": bed.cluster.bootstrap_servers,
+    }
+    bed.created_ago(10 * MINUTE, MIRROR_SOURCE, clusters)
+
+
 @situation("A task failed twice in the last hour, and has run since")
 def a_task_that_was_restarted(bed: Bed) -> None:
     bed.had_status("FAILED", 40 * MINUTE, 35 * MINUTE, trace=FAILED)
@@ -122,17 +153,13 @@ def a_connector_is_restarted(bed: Bed) -> None:
 
 @situation("A task has been starting for seconds", where=Where.WORKERS)
 def a_slow_start(bed: Bed) -> None:
-    starts_from_a_pipe(bed)
+    bed.topic("one")
+    bed.create(FILE_SINK, {"file": pipe_without_a_reader(bed), "topics": bed.name} | STRINGS)
 
 
-def starts_from_a_pipe(bed: Bed) -> None:
-    """Create a sink that opens a pipe, which waits for a reader; there is one in the end."""
+def pipe_without_a_reader(bed: Bed) -> str:
+    """Return a pipe in which a task waits for a reader; there is one in the end."""
     pipe = bed.directory / "pipe"
     os.mkfifo(pipe)
-
-    def read() -> None:
-        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
-
-    bed.closing.append(read)
-    bed.topic("one")
-    bed.create(FILE_SINK, {"file": str(pipe), "topics": bed.name} | STRINGS)
+    bed.closing.append(lambda: os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)))
+    return str(pipe)

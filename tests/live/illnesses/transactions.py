@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from live.illnesses.bed import RUNNING, Bed, situation
-from live.real import eventually
+from live.illnesses.bed import RUNNING, Bed, Where, situation
+from live.rawproducer import RawProducers
+from live.real import create_topic, eventually
 
 INTERVAL = {"transaction__boundary": "interval"}
 TIMEOUT = "producer__override__transaction__timeout__ms"
@@ -80,10 +81,28 @@ def a_transaction_expired(bed: Bed) -> None:
     interval = {"transaction__boundary__interval__ms": "600000"}
     bed.source("one\n", **INTERVAL, **interval, **{TIMEOUT: "1000"})
     bed.states(*RUNNING)
+    gets_a_line_after_each_commit(bed)
+
+
+@situation(
+    "A task failed because its transaction had expired",
+    "TXN007",
+    "its coordinator aborted it",
+    also=["TXN005", "TXN009", "FAIL001"],
+)
+def a_task_fails_of_an_expired_transaction(bed: Bed) -> None:
+    interval = {"transaction__boundary__interval__ms": "30000"}
+    bed.source("one\n", **INTERVAL, **interval, **{TIMEOUT: "1000"})
+    gets_a_line_after_each_commit(bed)
+
+
+def gets_a_line_after_each_commit(bed: Bed) -> None:
+    """Have a line in the source's file that it has not committed: a task that a rebalance stops in
+    time commits what it read, and has nothing to write.
+    """
     file = bed.directory / "in.txt"
 
     def has_an_unread_line() -> None:
-        """A task that a rebalance stops in time commits what it read, and has nothing to write."""
         if any(
             each["offset"]["position"] == file.stat().st_size for each in bed.rest.offsets(bed.name)
         ):
@@ -91,6 +110,41 @@ def a_transaction_expired(bed: Bed) -> None:
                 lines.write("one\n")
 
     bed.repeated.append(has_an_unread_line)
+
+
+@situation(
+    "A transaction of somebody else has been open for minutes on the offsets topic of a connector",
+    "TXN004",
+    "has a transaction open for",
+    also=["UNSEEN001"],
+)
+def a_transaction_stays_open(bed: Bed) -> None:
+    bed.open_transaction(stopped_with_its_own_offsets_topic(bed), f"{bed.name}-somebody")
+
+
+@situation(
+    "A transaction hangs on the offsets topic of a connector: no coordinator will end it",
+    "TXN001",
+    "hanging transaction",
+    where=Where.WORKERS,
+    also=["UNSEEN001"],
+)
+def a_transaction_hangs(bed: Bed) -> None:
+    own = stopped_with_its_own_offsets_topic(bed)
+    raw = RawProducers(bed.cluster.bootstrap_servers)
+    try:
+        raw.init([f"{bed.name}-ghost"])
+        raw.write_behind(f"{bed.name}-ghost", own, key=b"[]")
+    finally:
+        raw.close()
+
+
+def stopped_with_its_own_offsets_topic(bed: Bed) -> str:
+    """Create a stopped source with an offsets topic of its own, and return the topic."""
+    own = create_topic(bed.cluster.bootstrap_servers, f"{bed.name}-offsets", 1)
+    bed.source(state="STOPPED", offsets__storage__topic=own)
+    bed.states("STOPPED")
+    return own
 
 
 @situation("A transaction has been open for seconds, and will be committed in a minute")
