@@ -9,13 +9,17 @@ from live.real import create_topic, eventually
 INTERVAL = {"transaction__boundary": "interval"}
 TIMEOUT = "producer__override__transaction__timeout__ms"
 SLOW = "100000"
+FAILED = ("FAIL001", "FAIL002")
+"""A task that was fenced and one whose transaction expired fail of one cause, and may be planted side
+by side.
+"""
 
 
 @situation(
     "A task's producer was fenced by another one, and Connect reports an expired transaction",
     "FENCE007",
     "its producer was fenced",
-    also=["FAIL001"],
+    also=FAILED,
 )
 def a_task_was_fenced(bed: Bed) -> None:
     bed.numbers()
@@ -88,7 +92,7 @@ def a_transaction_expired(bed: Bed) -> None:
     "A task failed because its transaction had expired",
     "TXN007",
     "its coordinator aborted it",
-    also=["TXN005", "TXN009", "FAIL001"],
+    also=["TXN005", "TXN009", *FAILED],
 )
 def a_task_fails_of_an_expired_transaction(bed: Bed) -> None:
     interval = {"transaction__boundary__interval__ms": "30000"}
