@@ -22,6 +22,7 @@ from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from live.illnesses.bed import Bed, Situation, Where
 from live.illnesses.bundled import bundle_agrees
 from live.illnesses.catalogue import page, parts, situations
+from live.illnesses.workers import OLDER
 from live.real import connectctl, eventually
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
 
 
 @pytest.mark.slow
+@pytest.mark.versions(workers=OLDER)
 def test_illnesses_of_a_group_of_workers_are_named(state_home: Path, tmp_path: Path) -> None:
     spec = SandboxSpec(
         "ill",
