@@ -32,7 +32,7 @@ def _row(worker: RollingWorker) -> list[str]:
         worker.version or "-",
         str(worker.value),
         worker.mode.how,
-        worker.mode.source,
+        "-" if worker.mode.source == worker.problem else worker.mode.source,
         worker.problem or worker.obstacle or "",
     ]
 

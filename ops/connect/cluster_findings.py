@@ -98,6 +98,8 @@ def worker_silent(worker: Worker) -> Finding | None:
         "Check rest.advertised.host.name, listeners and firewalls; or give --rest addresses "
         "that work from here."
     )
+    if worker.shut:
+        hint = "Check rest_auth and rest_tls: connectctl context show."
     return WORKER_SILENT.found(
         worker.address,
         message,
@@ -176,13 +178,17 @@ def config_lag(group: ConnectGroup) -> Finding | None:
     return CONFIG_LAG.found(group.id, message, "Try again; if it persists, see the leader's log.")
 
 
-def seen_in_topics(group: ConnectGroup, error: ConnectctlError | None = None) -> Finding:
-    """Return CLUSTER010: no worker answers, so connectors are read from the config and status
-    topics.
+def seen_in_topics(
+    group: ConnectGroup, error: ConnectctlError | None = None, *, shut: bool = False
+) -> Finding:
+    """Return CLUSTER010: no worker answers, or none grants access (``shut``), so connectors are
+    read from the config and status topics.
 
     Workers without REST cannot answer, which is no fault.
     """
-    message: str = "No worker answers over REST"
+    message: str = (
+        "No worker grants access to its REST API" if shut else "No worker answers over REST"
+    )
     hint: str | None = None
     severity = Severity.WARNING
     if group.without_rest:

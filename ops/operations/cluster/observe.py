@@ -87,10 +87,11 @@ def observe_cluster(
     by role.
 
     ``lists_only``: each worker gets one request, for the names of its connectors. Then one of them,
-    the leader if it answers, is asked for its version and its exactly-once support.
+    the leader if it answers, is asked for its version and its exactly-once support. Where none
+    grants access, the topics tell what they know, and a finding says it.
 
-    Raises ``NotAuthorized`` or ``NotTrusted`` if no worker grants access, and the errors of
-    ``kafka``.
+    Raises the errors of ``kafka``; without ``lists_only``, ``NotAuthorized`` or ``NotTrusted`` if
+    no worker grants access.
     """
     kafka = read_once(kafka)
     ask = _ask_for_list if lists_only else _observe_worker
@@ -100,7 +101,7 @@ def observe_cluster(
         workers = tuple(sorted((answer.result() for answer in pending), key=lambda w: w.address))
     if lists_only:
         workers = _with_one_described(calls, workers)
-    if workers and all(worker.shut for worker in workers):
+    if not lists_only and _all_shut(workers):
         # raises the error of the access, instead of a finding that no worker answers
         calls.get("/", timeout=PATIENCE)
     group_topics = (
@@ -142,6 +143,10 @@ def observe_cluster(
         ),
         lists=listing.lists,
     )
+
+
+def _all_shut(workers: Sequence[Worker]) -> bool:
+    return bool(workers) and all(worker.shut for worker in workers)
 
 
 def _observe_worker(calls: ConnectCalls, member: Member, group: ConnectGroup) -> Worker:
@@ -347,7 +352,7 @@ def _connectors(
     findings = (
         []
         if cluster_findings.rebalancing(group)
-        else [cluster_findings.seen_in_topics(group, error)]
+        else [cluster_findings.seen_in_topics(group, error, shut=_all_shut(workers))]
     )
     try:
         if config is not None:

@@ -47,11 +47,16 @@ def workers() -> FakeWorkers:
 
 
 def look(
-    kafka: FakeKafka, calls: ConnectCalls, group: ConnectGroup, named: Mapping[str, str | None]
+    kafka: FakeKafka,
+    calls: ConnectCalls,
+    group: ConnectGroup,
+    named: Mapping[str, str | None],
+    *,
+    lists_only: bool = False,
 ) -> ClusterView:
     """The view of a cluster whose coordinator describes ``group``."""
     kafka.groups[group.id] = group
-    return observe.observe_cluster(kafka, calls, group, named)
+    return observe.observe_cluster(kafka, calls, group, named, lists_only=lists_only)
 
 
 def ids(view: ClusterView) -> list[str]:
@@ -108,6 +113,17 @@ def test_workers_that_let_nobody_in_are_not_taken_for_workers_that_are_down(
         look(kafka(), closed, GROUP, {})
     with pytest.raises(type(shut)):
         connector_listing(closed, kafka(), GROUP, {})
+
+
+def test_doctor_goes_on_from_the_topics_where_no_worker_grants_access_and_says_so() -> None:
+    closed = workers()
+    closed.errors[""] = NotAuthorized("The worker does not allow GET /", why="Unauthorized")
+    view = look(kafka(), closed, GROUP, NAMED, lists_only=True)
+    assert view.connectors_from == "topics"
+    assert [str(j.verdict) for j in view.connectors] == ["RUNNING"]
+    found = {finding.id: finding for finding in view.findings}
+    assert "grants access" in found["CLUSTER010"].message
+    assert found["CLUSTER004"].next_step == "Check rest_auth and rest_tls: connectctl context show."
 
 
 def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_seen() -> None:
