@@ -68,10 +68,11 @@ def of_strimzi(name: str, resource: Mapping[str, Any], context: str) -> Source:
         source.notes.append(f"not taken: authentication of the type {kind}")
     trusted = [each for each in (tls or {}).get("trustedCertificates") or () if each]
     if trusted and trusted[0].get("certificate"):
-        client["ssl.ca.pem"] = secret.of(trusted[0], "certificate")
-    if len(trusted) > 1 or (trusted and not trusted[0].get("certificate")):
+        client["ssl.ca.pem"] = secret.of(trusted.pop(0), "certificate")
+    if trusted:
+        secrets = ", ".join(str(each.get("secretName")) for each in trusted)
         source.notes.append(
-            "not taken: further trustedCertificates; --set client.ssl.ca.location=FILE"
+            f"not taken: trustedCertificates of {secrets}; --set client.ssl.ca.location=FILE"
         )
     service = f"{name}-connect-api" + (f".{namespace}.svc" if namespace else "")
     source.entry["rest"], source.entry["rest_is_group"] = [f"http://{service}:{REST_PORT}"], True

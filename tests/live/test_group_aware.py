@@ -15,12 +15,12 @@ import pytest
 from confluent_kafka import Producer
 from live.offsetchanges import SCHEMAS
 from live.real import Ran, connectctl, eventually
-from live.streamsapplication import BEFORE, Pipe, pipe
+from live.streamsapplication import BEFORE, VERSION, Pipe, pipe
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.versions(streams=VERSION)]
 QUICK = ("--gate-timeout", "600", "--gate-checks", "2")
 
 
@@ -117,6 +117,7 @@ def test_an_application_is_switched_while_it_copies_and_taken_back(
     assert sorted(found) == list(range(application.written))
 
 
+@pytest.mark.versions(streams=BEFORE)
 @pytest.mark.slow  # a second release of Kafka Streams, and two more waits for its session time-out
 def test_a_release_that_is_not_group_aware_is_replaced_in_a_first_roll(
     cluster: Sandbox, tmp_path: Path

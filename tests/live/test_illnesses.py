@@ -23,6 +23,7 @@ from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from live.illnesses.bed import Bed, Situation, Where
 from live.illnesses.bundled import bundle_agrees
 from live.illnesses.catalogue import page, parts, situations
+from live.illnesses.workers import OLDER
 from live.real import connectctl, eventually
 from live.rightsworld import sandbox_with_authorizer
 
@@ -45,6 +46,7 @@ def test_illnesses_are_named_and_what_is_healthy_raises_no_alarm(
 
 
 @pytest.mark.slow
+@pytest.mark.versions(workers=OLDER)
 def test_illnesses_of_a_group_of_workers_are_named(state_home: Path, tmp_path: Path) -> None:
     spec = replace(sandbox_with_authorizer("ill"), workers=2)
     _one_by_one(spec, tmp_path, situations(Where.WORKERS))

@@ -113,11 +113,15 @@ def test_modes_and_releases_are_judged_by_the_wish(sandbox: Sandbox) -> None:
     group.stop_worker(1)
 
 
-def test_a_worker_of_3_2_is_too_old(sandbox: Sandbox) -> None:
-    group = extra_group(sandbox, "ancient", kafka_version="3.2")
+ANCIENT = "3.2.3"
+
+
+@pytest.mark.versions(workers=ANCIENT)
+def test_a_worker_without_exactly_once_support_is_too_old(sandbox: Sandbox) -> None:
+    group = extra_group(sandbox, "ancient", kafka_version=ANCIENT)
     assert found(seen(sandbox, group)) == {}
     told = shows(sandbox, "WORKER001", group=group, goal=Goal.PREPARING)["WORKER001"]
-    assert "Kafka Connect 3.2.3" in told.message
+    assert f"Kafka Connect {ANCIENT}" in told.message
     group.stop_worker(1)
 
 

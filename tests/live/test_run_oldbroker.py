@@ -17,8 +17,8 @@ from live.real import connectctl
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
 OLD = "3.5.2"
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.versions(brokers=OLD)]
 
 
 @pytest.fixture(scope="module")

@@ -61,8 +61,9 @@ UNGUARDED = pytest.mark.drawn(matrix="DataFrames without a guard")
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    opened = open_session("local[2]", {"spark.sql.shuffle.partitions": 2}, log)
+    directory: Path = tmp_path_factory.mktemp("spark")
+    conf = {"spark.sql.shuffle.partitions": 2, "spark.local.dir": str(directory)}
+    opened = open_session("local[2]", conf, directory / "spark.log")
     yield opened
     opened.stop()
 
@@ -717,14 +718,11 @@ class TriedAgain:
     def lose(self) -> None:
         """Once the first two have their rows."""
         eventually(lambda: len([f for f in self._directory.iterdir() if f.name[0] in "01"]) == 2)
-        manager = (
-            self._session.sparkContext._jvm.org.apache.spark.SparkEnv.get()
-            .blockManager()
-            .diskBlockManager()
-        )
-        for place in manager.localDirs():
-            for file in Path(str(place.getPath())).rglob("shuffle_*"):
-                file.unlink()
+        local = Path(self._session.sparkContext.getConf().get("spark.local.dir"))
+        lost = list(local.rglob("shuffle_*"))
+        assert lost
+        for file in lost:
+            file.unlink()
         (self._directory / "go").touch()
 
     def attempts(self, task: int) -> int:

@@ -40,6 +40,7 @@ from live.rundirectory import well
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.versions(registry=registry.VERSION),
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]

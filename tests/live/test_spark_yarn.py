@@ -16,14 +16,14 @@ from live import countingplugin, sparkframe
 from live.countedrun import Counted, ended
 from live.real import connectctl, create_topic, eventually
 from live.sparkclusters import PATIENCE, below, history, python_without, send
-from live.yarncluster import yarn
+from live.yarncluster import HADOOP, yarn
 from sparkjvm import java_options
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
     from live.yarncluster import Yarn
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]
+pytestmark = [pytest.mark.live, pytest.mark.slow, pytest.mark.versions(hadoop=HADOOP)]
 ROWS = 1_500
 
 

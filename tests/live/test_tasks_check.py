@@ -176,10 +176,13 @@ def test_fewer_tasks_than_asked_are_told_and_no_fault(cluster: Sandbox, name: st
 # ------------------------------------------------------------------------------ an upgrade from 3.7
 
 
+OLD = "3.7.2"
+
+
 @pytest.fixture(scope="module")
 def old() -> Iterator[Sandbox]:
-    """A worker of 3.7, which knows nothing of enforcement."""
-    yield up(SandboxSpec(name="tasksmax", workers=1, kafka_version="3.7"))
+    """A worker that knows nothing of enforcement, which came with 3.8."""
+    yield up(SandboxSpec(name="tasksmax", workers=1, kafka_version=OLD))
     down("tasksmax")
 
 
@@ -207,6 +210,7 @@ def generate(sandbox: Sandbox, name: str, config: dict[str, str], number: int) -
     )
 
 
+@pytest.mark.versions(workers=OLD)
 def test_what_an_upgrade_breaks_is_foretold(old: Sandbox) -> None:
     rest = workers(old)
     bad, fine, allowed = (

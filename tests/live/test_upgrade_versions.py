@@ -110,6 +110,7 @@ def downgraded(sandbox: Sandbox, way: str) -> str:
     return "".join(said)
 
 
+@pytest.mark.versions(workers="{version}")
 @pytest.mark.parametrize(("version", "way"), CASES)
 def test_connect_comes_to_exactly_once_from_an_older_release_and_goes_back_to_one_without_it(
     version: str, way: str, tmp_path: Path

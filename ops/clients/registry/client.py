@@ -106,7 +106,7 @@ class Registry:
         except OAuthTokenError as e:
             raise NotAuthorized(
                 f"No token for the Schema Registry {self.url}",
-                why=_one_line(str(e)),
+                why=one_line(e),
                 next_step="Correct bearer.auth.*.",
             ) from None
         except (ValueError, AttributeError, KeyError, TypeError) as e:
@@ -135,7 +135,7 @@ class Registry:
         return e
 
     def _error(self, what: str, e: SchemaRegistryError) -> ConnectctlError:
-        status, why = e.http_status_code, _one_line(str(e.error_message))
+        status, why = e.http_status_code, one_line(e.error_message)
         if status in (401, 403):
             return NotAuthorized(
                 f"The Schema Registry {self.url} does not allow it ({status}): {what}",
@@ -156,10 +156,11 @@ class Registry:
     def _garbage(self, what: str, why: str) -> Unreachable:
         return Unreachable(
             f"{self.url} does not answer as a Schema Registry for {what}",
-            why=_one_line(why),
+            why=one_line(why),
             next_step=f"Correct {URL}; Apicurio Registry has the API at /apis/ccompat/v7.",
         )
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:200]
+def one_line(text: object) -> str:
+    """Return a message, which may be of a server and long, as one line."""
+    return " ".join(str(text).split())[:200]

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
-from connectctl.ops.clients.registry.client import Registered
+from connectctl.ops.clients.registry.client import Registered, one_line
 from connectctl.ops.task_runtime.registry.avro_schemas import (
     UNION,
     ConnectSchemas,
@@ -18,9 +18,14 @@ from connectctl.ops.task_runtime.registry.avro_schemas import (
     full_name,
     without_other_logical_types,
 )
-from connectctl.ops.task_runtime.registry.serde import Format, RegistryConverter
-from connectctl.ops.task_runtime.spi.json_payloads import members_of, unscaled, write_field
-from connectctl.ops.task_runtime.spi.json_schemas import EXACT, value_of
+from connectctl.ops.task_runtime.registry.serde import (
+    Format,
+    RegistryConverter,
+    or_default,
+    struct_members,
+)
+from connectctl.ops.task_runtime.spi.json_payloads import unscaled, write_field
+from connectctl.ops.task_runtime.spi.json_schemas import EXACT
 from connectctl.ops.task_runtime.spi.schema import (
     DECIMAL_NAME,
     DataError,
@@ -52,10 +57,7 @@ class AvroConverter(RegistryConverter):
 
     def encode(self, form: Format, value: Any) -> bytes:
         out = io.BytesIO()
-        try:
-            fastavro.schemaless_writer(out, form.parsed, _to_avro(form.schema, value))
-        except (ValueError, TypeError, KeyError, OverflowError, AttributeError) as e:
-            raise DataError("The value does not match its schema", why=_one_line(e)) from e
+        fastavro.schemaless_writer(out, form.parsed, _to_avro(form.schema, value))
         return out.getvalue()
 
     def decode(self, form: Format, data: bytes) -> SchemaAndValue:
@@ -65,7 +67,7 @@ class AvroConverter(RegistryConverter):
             )
         except Exception as e:
             raise DataError(
-                f"The record does not match the schema {form.id} of Avro", why=_one_line(e)
+                f"The record does not match the schema {form.id} of Avro", why=one_line(e)
             ) from e
         return form.schema, _from_avro(form.schema, found)
 
@@ -79,24 +81,13 @@ def _loaded(text: str) -> Any:
     return without_other_logical_types(loaded)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
-
-
 def _to_avro(schema: Schema, value: Any) -> Any:
     """Return ``value`` as fastavro takes it. Raises ``DataError`` that names the field."""
+    value, kind = or_default(schema, value), schema["type"]
     if value is None:
-        if schema.get("default") is not None:
-            return _to_avro(schema, value_of(schema, schema["default"]))
-        if schema.get("optional"):
-            return None
-        raise DataError("null for a field that is required and has no default value")
-    kind = schema["type"]
+        return None
     if kind == "struct":
-        try:
-            members = members_of(schema, value)
-        except (TypeError, ValueError) as e:
-            raise DataError("The value does not match its struct", why=str(e)) from e
+        members = struct_members(schema, value)
         if schema.get("name") == UNION:
             return next((_branch(s, v) for _, s, v in members if v is not None), None)
         return {name: write_field(_to_avro, field, each) for name, field, each in members}

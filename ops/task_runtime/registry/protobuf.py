@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
-from connectctl.ops.clients.registry.client import Registered
+from connectctl.ops.clients.registry.client import Registered, one_line
 from connectctl.ops.kafka.varints import read_varint, varint
 from connectctl.ops.task_runtime.registry.protobuf_files import compiled, messages_of
 from connectctl.ops.task_runtime.registry.protobuf_options import (
@@ -26,14 +26,18 @@ from connectctl.ops.task_runtime.registry.protobuf_options import (
 )
 from connectctl.ops.task_runtime.registry.protobuf_schemas import ConnectSchemas, is_map
 from connectctl.ops.task_runtime.registry.protobuf_texts import is_union, text_of, wrapper_of
-from connectctl.ops.task_runtime.registry.serde import Format, RegistryConverter
+from connectctl.ops.task_runtime.registry.serde import (
+    Format,
+    RegistryConverter,
+    or_default,
+    struct_members,
+)
 from connectctl.ops.task_runtime.spi.json_payloads import (
-    members_of,
     payload_of,
     unscaled,
     write_field,
 )
-from connectctl.ops.task_runtime.spi.json_schemas import EPOCH, EXACT, value_of
+from connectctl.ops.task_runtime.spi.json_schemas import EPOCH, EXACT
 from connectctl.ops.task_runtime.spi.schema import DataError, Schema, SchemaAndValue
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 from google.protobuf.message import DecodeError
@@ -98,11 +102,8 @@ class ProtobufConverter(RegistryConverter):
         if schema["type"] != "struct":
             indexes = (WRAPPERS.index(str(wrapper_of(schema))),)
         message = form.parsed.at(indexes).message()
-        try:
-            _write(message, schema, value)
-            return _of_indexes(indexes) + bytes(message.SerializeToString())
-        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as e:
-            raise DataError("The value does not match its schema", why=_one_line(e)) from e
+        _write(message, schema, value)
+        return _of_indexes(indexes) + bytes(message.SerializeToString())
 
     def decode(self, form: Format, data: bytes) -> SchemaAndValue:
         try:
@@ -111,12 +112,8 @@ class ProtobufConverter(RegistryConverter):
             return kind.schema, _read(kind.schema, kind.message.FromString(data[begin:]))
         except (DecodeError, IndexError, ValueError, OverflowError) as e:
             raise DataError(
-                f"The record does not match the schema {form.id} of Protobuf", why=_one_line(e)
+                f"The record does not match the schema {form.id} of Protobuf", why=one_line(e)
             ) from e
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _of_indexes(indexes: tuple[int, ...]) -> bytes:
@@ -150,21 +147,14 @@ def _write(message: Any, schema: Schema, value: Any) -> None:
 def _write_struct(message: Any, schema: Schema, value: Any) -> None:
     if schema["type"] != "struct":
         raise DataError(f"{message.DESCRIPTOR.name} is a struct, not a {schema['type']}")
-    try:
-        members = members_of(schema, value)
-    except (TypeError, ValueError) as e:
-        raise DataError("The value does not match its struct", why=str(e)) from e
-    for _, each, of_field in members:
+    for _, each, of_field in struct_members(schema, value):
         write_field(lambda field, given: _put(message, field, given), each, of_field)
 
 
 def _put(message: Any, schema: Schema, value: Any) -> None:
     """Write a field. A null is not written: it is read as Protobuf's default, as in Java."""
-    if value is None and schema.get("default") is not None:
-        value = value_of(schema, schema["default"])
+    value = or_default(schema, value)
     if value is None:
-        if not schema.get("optional"):
-            raise DataError("null for a field that is required and has no default value")
         return
     name = schema["field"]
     descriptor = message.DESCRIPTOR.fields_by_name.get(name)

@@ -8,15 +8,17 @@ Wire format: a magic byte 0, the id of the schema in four bytes, the data. Sourc
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from connectctl.ops.clients.registry.client import Registered, Registry
+from connectctl.ops.clients.registry.client import Registered, Registry, one_line
 from connectctl.ops.clients.registry.settings import client_settings, flag
 from connectctl.ops.config.prefixed import full_name
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.spi.converter import Converter
+from connectctl.ops.task_runtime.spi.json_payloads import members_of
+from connectctl.ops.task_runtime.spi.json_schemas import value_of
 from connectctl.ops.task_runtime.spi.schema import DataError, Schema, SchemaAndValue, schema_of
 
 MAGIC, HEADER = b"\x00", 5
@@ -64,7 +66,10 @@ class RegistryConverter(Converter):
         if value is None:
             return None
         form = self._form(topic, schema if schema is not None else schema_of(value))
-        return MAGIC + form.id.to_bytes(4, "big") + self.encode(form, value)
+        try:
+            return MAGIC + form.id.to_bytes(4, "big") + self.encode(form, value)
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as e:
+            raise DataError("The value does not match its schema", why=one_line(e)) from e
 
     def to_connect_data(self, topic: str, data: bytes | None) -> SchemaAndValue:
         if data is None:
@@ -97,7 +102,9 @@ class RegistryConverter(Converter):
 
     @abstractmethod
     def encode(self, form: Format, value: Any) -> bytes:
-        """Return ``value`` without the header."""
+        """Return ``value`` without the header. What it raises for a value that does not match is
+        ``DataError``, or one of Python's errors.
+        """
 
     @abstractmethod
     def decode(self, form: Format, data: bytes) -> SchemaAndValue:
@@ -145,3 +152,22 @@ class RegistryConverter(Converter):
         if not name:
             raise DataError(f"{self._strategy} needs a schema with a name, for {topic}")
         return str(name) if self._strategy == "RecordNameStrategy" else f"{topic}-{name}"
+
+
+def or_default(schema: Schema, value: Any) -> Any:
+    """Return ``value``, in place of a null the default. Raises ``DataError`` for a null that the
+    schema does not allow.
+    """
+    if value is None and schema.get("default") is not None:
+        return value_of(schema, schema["default"])
+    if value is None and not schema.get("optional"):
+        raise DataError("null for a field that is required and has no default value")
+    return value
+
+
+def struct_members(schema: Schema, value: Any) -> Iterable[tuple[str, Schema, Any]]:
+    """Return the fields of a struct with their schemas and values. Raises ``DataError``."""
+    try:
+        return members_of(schema, value)
+    except (TypeError, ValueError) as e:
+        raise DataError("The value does not match its struct", why=str(e)) from e

@@ -264,6 +264,27 @@ def test_a_kafka_connect_is_a_context_whose_secrets_kubectl_prints(
 
 
 @pytest.mark.parametrize(
+    ("trusted", "missing"),
+    [
+        ("{secretName: ca, certificate: ca.crt}", ""),
+        ('{secretName: ca, pattern: "*.crt"}', "not taken: trustedCertificates of ca; --set"),
+        (
+            "{secretName: ca, certificate: ca.crt}, {secretName: more, certificate: x}",
+            "not taken: trustedCertificates of more; --set",
+        ),
+    ],
+)
+def test_certificates_of_a_kafka_connect_that_are_not_taken_are_named(
+    tmp_path: Path, trusted: str, missing: str
+) -> None:
+    text = STRIMZI.replace("AUTHENTICATION", "{}")
+    text = text.replace("{secretName: ca, certificate: ca.crt}", trusted)
+    notes = source(tmp_path, text, "kafkaconnect.yaml", ":my-connect").notes
+    assert missing in " ".join(notes)
+    assert ("trustedCertificates" in " ".join(notes)) is bool(missing)
+
+
+@pytest.mark.parametrize(
     ("text", "name", "said"),
     [
         (COMPOSE, "docker-compose.yml", "it has connect, debezium. Name one: --from "),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.jars.versions import LATEST, NEWEST, TRIED, parse_version
@@ -54,9 +51,3 @@ def test_what_differs_between_versions(
     assert version.has_test_plugins is test_plugins
     assert version.logs_with_log4j2 is log4j2
     assert str(version.broker) == broker
-
-
-def test_the_page_of_versions_has_those_that_were_tried() -> None:
-    page = Path(__file__).parents[4] / "docs" / "versions.md"
-    kafka = page.read_text().partition("## PySpark")[0]
-    assert tuple(re.findall(r"^\| (\d+\.\d+\.\d+) \|", kafka, re.MULTILINE)) == TRIED
