@@ -126,7 +126,9 @@ class Kafka(Connection):
         hidden: list[Gap] = []
         topics = TopicCollection(list(dict.fromkeys(names)))
         # which creates none
-        futures = self.admin.describe_topics(topics, request_timeout=self.timeout)
+        futures = self.admin_request(
+            lambda admin, seconds: admin.describe_topics(topics, request_timeout=seconds)
+        )
         for name, future in futures.items():
             try:
                 future.result()
@@ -240,11 +242,11 @@ class Kafka(Connection):
         if not names:
             return {}
         topics = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        return dict(
-            self.ask(
-                "describe topics",
-                lambda: self.admin.describe_configs(topics, request_timeout=self.timeout),
-            )
+        return self.ask(
+            "describe topics",
+            lambda: self.admin_request(
+                lambda admin, seconds: admin.describe_configs(topics, request_timeout=seconds)
+            ),
         )
 
     def largest_batches(self, topics: Sequence[str]) -> dict[str, int]:

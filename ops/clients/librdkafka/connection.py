@@ -10,6 +10,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, TypeVar
@@ -31,12 +32,17 @@ from connectctl.ops.kafka.topics import Layout
 from connectctl.ops.kafka.visibility import not_authorized
 
 T = TypeVar("T")
+K = TypeVar("K")
 PAUSE = 0.1
 """Seconds before metadata that is not complete is requested again."""
 FIRST_PATIENCE = 1.0
 """Seconds for the first answer, after which a fault that the handshake decides is looked for."""
 LOGIN_PATIENCE = 3.0
 """Seconds for a broker to accept a login that another one has refused."""
+ADMIN_PATIENCE = 3.0
+"""Seconds for the first answer to an admin request. A third attempt begins after 9 s, in which a
+controller notices that a broker has died (``broker.session.timeout.ms``).
+"""
 _UNREACHABLE = {
     "_TRANSPORT",
     "_ALL_BROKERS_DOWN",
@@ -82,6 +88,8 @@ _CUT_SHORT = re.compile(r"failed: Local: ")
 """librdkafka's text for a login during which the broker died: it was not refused."""
 
 
+_NOT_SENT = "waiting for controller"
+"""librdkafka's text for an admin request that was not sent."""
 _NOT_THERE = re.compile(r"refused|resolve|unreachable", re.IGNORECASE)
 """librdkafka's text if no handshake begins."""
 
@@ -116,7 +124,7 @@ def failure(
     if cut_short:
         return unreachable(bootstrap, why)
     # librdkafka has reached none that could name it
-    no_broker = "waiting for controller" in error.str()
+    no_broker = _NOT_SENT in error.str()
     if error.name() in _UNREACHABLE or (error.name() in _TIMED_OUT and (last_words or no_broker)):
         return unreachable(bootstrap, why)
     if error.name() in _TIMED_OUT:
@@ -145,6 +153,13 @@ def said(error: KafkaError) -> str:
 def unreachable(bootstrap: str, why: str | None) -> Unreachable:
     hint = "Check bootstrap_servers and the client's security settings: connectctl context show."
     return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
+
+
+def _is_late(error: BaseException | None, repeats: bool) -> bool:
+    if not isinstance(error, KafkaException):
+        return False
+    code = error.args[0]
+    return code.name() in _TIMED_OUT and (repeats or _NOT_SENT in code.str())
 
 
 class Connection:
@@ -223,6 +238,29 @@ class Connection:
             return found
         except KafkaException as e:
             raise self.failure(e.args[0], doing) from e
+
+    def admin_request(
+        self,
+        request: Callable[[AdminClient, float], Mapping[K, Future[Any]]],
+        *,
+        repeats: bool = True,
+    ) -> dict[K, Future[Any]]:
+        """Return the futures of a request to the controller, which are done. ``request`` gets the
+        handle and the seconds that it may take.
+
+        librdkafka waits for the broker that the handle's metadata named as the controller, even if
+        it died since, and for no other one. Without an answer the request is sent again with a new
+        handle; without ``repeats`` only where it was not sent.
+        """
+        deadline, patience = time.monotonic() + self.timeout, ADMIN_PATIENCE
+        while True:
+            remaining = max(PAUSE, deadline - time.monotonic())
+            futures = dict(request(self.admin, min(patience, remaining)))
+            errors = [each.exception() for each in futures.values()]
+            if patience >= remaining or not any(_is_late(each, repeats) for each in errors):
+                return futures
+            patience *= 2
+            self.renew()
 
     def renew(self) -> None:
         """Ask what comes with a new handle, which knows nothing of leaders and connections of

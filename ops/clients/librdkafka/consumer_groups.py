@@ -91,7 +91,9 @@ class GroupOffsetClient(ClientGroups):
 
     def names(self) -> frozenset[str]:
         """See ``GroupOffsetWrites``."""
-        future = self._kafka.admin.list_consumer_groups(request_timeout=self._kafka.timeout)
+        (future,) = self._kafka.admin_request(
+            lambda admin, seconds: {None: admin.list_consumer_groups(request_timeout=seconds)}
+        ).values()
         return frozenset(
             each.group_id
             for each in self._kafka.ask("list the consumer groups", future.result).valid

@@ -139,7 +139,9 @@ def _create(
     kafka: Connection, name: str, partitions: int, replicas: int, config: Mapping[str, str]
 ) -> None:
     new = NewTopic(name, partitions, replicas, config=dict(config))
-    future = kafka.admin.create_topics([new], request_timeout=kafka.timeout)[name]
+    future = kafka.admin_request(
+        lambda admin, seconds: admin.create_topics([new], request_timeout=seconds), repeats=False
+    )[name]
     try:
         kafka.ask(f"create the topic {name}", future.result)
     except ConnectctlError as e:

@@ -125,9 +125,10 @@ def _own_configs(
     unwanted = pattern(PROPERTIES_EXCLUDE if exclude is None else exclude)
     resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     found: dict[str, dict[str, str]] = {}
-    for resource, future in source.admin.describe_configs(
-        resources, request_timeout=source.timeout
-    ).items():
+    answers = source.admin_request(
+        lambda admin, seconds: admin.describe_configs(resources, request_timeout=seconds)
+    )
+    for resource, future in answers.items():
         entries: Mapping[str, Any] = source.ask("describe topics", future.result)
         found[resource.name] = {
             name: entry.value
@@ -143,9 +144,11 @@ def _grow(target: Kafka, sizes: Mapping[str, int]) -> None:
     from confluent_kafka.admin import NewPartitions
 
     requests = [NewPartitions(topic, count) for topic, count in sizes.items()]
-    for topic, future in target.admin.create_partitions(
-        requests, request_timeout=target.timeout
-    ).items():
+    answers = target.admin_request(
+        lambda admin, seconds: admin.create_partitions(requests, request_timeout=seconds),
+        repeats=False,
+    )
+    for topic, future in answers.items():
         try:
             target.ask(f"create partitions of {topic}", future.result)
         except ConnectctlError as e:
