@@ -82,6 +82,8 @@ class FakeWorkers:
     """Active topics by connector; None where workers do not tell of them."""
     tracking: bool = True
     """As ``topic.tracking.enable``."""
+    without_status: frozenset[str] = frozenset()
+    """Connectors that no worker has reported on yet, such as one that hangs in its first start."""
 
     def get(self, path: str, *, url: str | None = None, timeout: float | None = None) -> Any:
         self._maybe_fail(path, url)
@@ -101,6 +103,7 @@ class FakeWorkers:
             return {
                 name: {"status": self._status(name), "info": self._info(name)}
                 for name in self.connectors
+                if name not in self.without_status
             }
         name, _, what = path.removeprefix("/connectors/").partition("/")
         name = unquote(name)
@@ -114,6 +117,9 @@ class FakeWorkers:
                 ]
             }
         if what == "status":
+            if name in self.without_status:
+                why = f"No status found for connector {name}"
+                raise ConnectctlError("not there", why=why, code="not-found")
             self.connectors[name].advance()
             return self._status(name)
         return self._info(name)["config"] if what == "config" else self._info(name)

@@ -321,14 +321,13 @@ def listing_of(
     facts = read()
     others, skipped = _other_lists(calls, urls) if lists is None else (lists, [])
     anew = read.uncached() if isinstance(read, FactsReader) else read
+    first = None if tuple(urls) == tuple(calls.urls) else urls[0]
+    found = _with_unreported(calls, found, facts, others, first)
 
     def again() -> tuple[Sequence[Connector], Facts, OtherLists]:
-        first = None if tuple(urls) == tuple(calls.urls) else urls[0]
-        return (
-            from_workers(calls, url=first, timeout=LIST_TIMEOUT),
-            anew(),
-            _other_lists(calls, urls)[0],
-        )
+        found = from_workers(calls, url=first, timeout=LIST_TIMEOUT)
+        facts, others = anew(), _other_lists(calls, urls)[0]
+        return _with_unreported(calls, found, facts, others, first), facts, others
 
     if lists is not None:
         given = [(found, facts, others)]
@@ -351,6 +350,39 @@ def listing_of(
     )
     findings = (*gap_findings(missing), *rebalancing)
     return ConnectorListing(_healths(connectors, facts.owners), "workers", findings, lists=others)
+
+
+def _with_unreported(
+    calls: ConnectCalls,
+    found: Sequence[Connector],
+    facts: Facts,
+    others: OtherLists,
+    url: str | None,
+) -> Sequence[Connector]:
+    """Return ``found`` with the connectors of the config topic that the worker lists by their names
+    alone.
+
+    It leaves out of its answer with statuses each one that has none, such as a connector that hangs
+    in its first start (``ConnectorsResource.listConnectors``).
+    """
+    if not (missing := _missing(found, facts)):
+        return found
+    names = others.get(url or "") or frozenset(_names(calls, url))
+    return [*found, *assembled({n: each for n, each in missing.items() if n in names}, {})]
+
+
+def _missing(found: Sequence[Connector], facts: Facts) -> dict[str, ConfiguredConnector]:
+    """Return the connectors of the config topic that are not in ``found``."""
+    listed = {connector.name for connector in found}
+    return {n: each for n, each in (facts.configured or {}).items() if n not in listed}
+
+
+def _names(calls: ConnectCalls, url: str | None) -> Iterable[str]:
+    """Return the names that the worker lists; none without an answer, which leaves doubts."""
+    try:
+        return list(calls.get("/connectors", url=url, timeout=ANSWER))
+    except ConnectctlError:
+        return ()
 
 
 def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -> bool:
@@ -387,13 +419,7 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
 def _with_facts(
     found: Sequence[Connector], facts: Facts, doubtful: Mapping[str, str]
 ) -> list[Connector]:
-    listed = {connector.name: facts.of(connector) for connector in found}
-    missing = {
-        name: connector
-        for name, connector in (facts.configured or {}).items()
-        if name not in listed
-    }
-    every = [*listed.values(), *map(facts.of, assembled(missing, {}))]
+    every = map(facts.of, [*found, *assembled(_missing(found, facts), {})])
     return [replace(connector, doubt=doubtful.get(connector.name)) for connector in every]
 
 

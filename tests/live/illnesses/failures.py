@@ -110,10 +110,9 @@ def a_task_hangs_in_start(bed: Bed) -> None:
 
 
 @situation(
-    "A connector has been hanging in its first start for minutes, and workers do not list it",
+    "A connector has been hanging in its first start for minutes, and no worker has its status",
     "FAIL004",
     "is UNASSIGNED",
-    also=["SIGHT004"],
 )
 def a_connector_hangs_in_start(bed: Bed) -> None:
     silent = socket.create_server((LOOPBACK, 0))  # it accepts connections, and answers nothing

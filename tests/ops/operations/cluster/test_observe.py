@@ -126,6 +126,19 @@ def test_doctor_goes_on_from_the_topics_where_no_worker_grants_access_and_says_s
     assert found["CLUSTER004"].next_step == "Check rest_auth and rest_tls: connectctl context show."
 
 
+@pytest.mark.parametrize("urls", [("http://one:8083",), ("http://one:8083", "http://two:8083")])
+def test_a_connector_without_any_status_is_listed_and_contradicts_nothing(
+    urls: tuple[str, ...],
+) -> None:
+    hanging = FakeWorkers({"a": FakeConnector()}, urls=urls, without_status=frozenset("a"))
+    seen = connector_listing(hanging, kafka(), GROUP, NAMED)
+    ((name, doubt, status),) = {
+        (judged.name, judged.connector.doubt, judged.connector.status) for judged in seen.connectors
+    }
+    assert (name, doubt, status) == ("a", None, None)
+    assert seen.findings == ()
+
+
 def test_a_list_without_target_states_says_that_the_config_topic_could_not_be_seen() -> None:
     blind = kafka()
     blind.forbidden = {"cfg"}
