@@ -274,7 +274,7 @@ def doctor_run(clients: Clients, connectors: Sequence[str], now: float | None = 
     at = round(time.time(), 3) if now is None else now
     context.history = history_observe.observe(context, at)
     context.unseen += context.history.unseen
-    context.view = history_workers.with_past(context.view, context.history, edges.calls)
+    context.view = history_workers.with_past(context.view, context.history, edges.calls, at)
     return CheckRun(context, Goal.NOW, now=at, areas=DOCTOR_AREAS, left_out=ADVICE)
 
 

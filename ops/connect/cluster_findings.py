@@ -229,6 +229,12 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
     return UNREPORTED.found(", ".join(connectors), message, hint)
 
 
+def still_starting(finding: Finding) -> Finding:
+    """Return CLUSTER012 as information: right after a rebalance workers start what they got."""
+    hint = "They may be starting; try again in half a minute."
+    return UNREPORTED.found(finding.subject, finding.message, hint, severity=Severity.INFO)
+
+
 def empty_topic_chosen(topic: str, role: str) -> Finding:
     """Return TOPIC001: a compacted topic without records was chosen, and no record proves its
     role.

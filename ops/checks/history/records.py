@@ -17,6 +17,11 @@ from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.records import ConsumerRecord, KeyTimes
 from connectctl.ops.kafka.rhythm import Rhythm
 
+STARTING = 20.0
+"""Seconds after a rebalance or a change in which workers start connectors and tasks, and report on
+them.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class StatusRecord:

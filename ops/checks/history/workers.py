@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from connectctl.ops.checks.history.records import History
+from connectctl.ops.checks.history.records import STARTING, History
 from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.connect import cluster_findings
 from connectctl.ops.connect.connect_protocol import ConnectGroup
@@ -31,10 +31,10 @@ _SINCE_A_ROUND = frozenset(
 """Findings about the group that began with its newest generation."""
 
 
-def with_past(view: ClusterView, history: History, calls: ConnectCalls) -> ClusterView:
+def with_past(view: ClusterView, history: History, calls: ConnectCalls, now: float) -> ClusterView:
     """Return the view with since when its findings last, by the rounds of the group, and with the
     versions and the support of the workers that joined lately, because a rolling change may be in
-    progress.
+    progress. ``now`` is in seconds since the epoch.
     """
     new = joined_later(history.rounds, view.group)
     asked = [worker for worker in view.workers if _is_asked(worker, new)]
@@ -45,7 +45,8 @@ def with_past(view: ClusterView, history: History, calls: ConnectCalls) -> Clust
         cluster_findings.versions_differ(workers, since=min(new.values(), default=None)),
         cluster_findings.support_differs(workers),
     )
-    found = (*_dated(view.findings, history.rounds), *filter(None, differences if asked else ()))
+    dated = _dated(view.findings, history.rounds, now)
+    found = (*dated, *filter(None, differences if asked else ()))
     return replace(view, workers=workers, findings=found)
 
 
@@ -70,7 +71,13 @@ def joined_later(rounds: Sequence[GroupRound], group: ConnectGroup) -> dict[str,
     }
 
 
-def _dated(findings: Iterable[Finding], rounds: Sequence[GroupRound]) -> Iterator[Finding]:
+def _dated(
+    findings: Iterable[Finding], rounds: Sequence[GroupRound], now: float
+) -> Iterator[Finding]:
     for each in findings:
-        is_of_round = bool(rounds) and each.since is None and each.id in _SINCE_A_ROUND
-        yield replace(each, since=rounds[-1].at) if is_of_round else each
+        if not rounds or each.since is not None or each.id not in _SINCE_A_ROUND:
+            yield each
+            continue
+        began = rounds[-1].at
+        starts = each.id == cluster_findings.UNREPORTED.id and now - began < STARTING
+        yield replace(cluster_findings.still_starting(each) if starts else each, since=began)

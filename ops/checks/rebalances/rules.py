@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from connectctl.ops.checks.history.records import STARTING
 from connectctl.ops.checks.rebalances.observe import WINDOW, GroupFacts
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connect.health import part_name
@@ -19,8 +20,6 @@ FEW, MANY = 6, 30
 """Rebalances in ``WINDOW`` that are never, and that are always too many."""
 RETURNS = 3
 """How often a worker may come back in ``WINDOW``: a rolling change restarts each once or twice."""
-STARTING = 20.0
-"""Seconds for which starts of connectors and tasks may hold a herder."""
 CATCH_UP = 30.0
 """Seconds in which a worker reads a new record of the config topic."""
 

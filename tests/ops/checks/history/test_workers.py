@@ -100,7 +100,7 @@ def looked(past: tuple[GroupRound, ...], *versions: str | None) -> tuple[Cluster
     delayed = cluster_findings.REBALANCE_DELAYED.found("connect", "waits")
     view = ClusterView("c", GROUP, tuple(workers), (), (), "workers", (delayed,))
     calls = cast("Any", SimpleNamespace(get=get, send=send))
-    return with_past(view, History(rounds=past), calls), asked
+    return with_past(view, History(rounds=past), calls, 1000.0), asked
 
 
 def test_a_rolling_upgrade_is_told_as_such_since_its_first_worker_joined() -> None:
@@ -119,3 +119,17 @@ def test_workers_that_did_not_start_again_are_not_asked_for_their_versions() -> 
     assert (asked, [each.id for each in view.findings]) == ([], ["CLUSTER003"])
     view, asked = looked((), "4.3.1", "4.3.1", "4.3.1")
     assert (asked, view.findings[0].since) == ([], None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "severity"), [(1.0, Severity.INFO), (60.0, Severity.WARNING)], ids=str
+)
+def test_parts_of_which_a_status_is_missing_are_starting_right_after_a_rebalance(
+    seconds: float, severity: Severity
+) -> None:
+    unreported = cluster_findings.unreported(["a"])
+    assert unreported is not None
+    view = ClusterView("c", GROUP, (), (), (), "workers", (unreported,))
+    calls = cast("Any", None)
+    (found,) = with_past(view, History(rounds=rounds("one")), calls, seconds).findings
+    assert (found.since, found.severity) == (0.0, severity)
