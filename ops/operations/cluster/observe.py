@@ -42,6 +42,10 @@ PATIENCE = 3.0
 SHORT = 1.0
 """Seconds that a worker has for ``GET /`` if it did not list its connectors."""
 LIST, HEALTH = "/connectors", "/health"
+HEALTH_PATIENCE = (PATIENCE, 7.0)
+"""Seconds of two requests for a worker's health: on a busy machine a herder may take more than the
+first, and workers themselves give up after 10 s.
+"""
 MOST_AT_ONCE = 32
 LONGEST_LISTING = PATIENCE * 3
 """Seconds after which no further worker is asked for the connectors."""
@@ -175,12 +179,16 @@ def _unhealthy(calls: ConnectCalls, worker: Worker, group: ConnectGroup) -> str 
     """Return ``HEALTH`` if the worker's herder does not answer it; None if it does, or if that is
     not known: workers before 3.9 do not have it (KIP-1017), and the herder waits in a rebalance.
     """
-    try:
-        calls.get(HEALTH, url=worker.url, timeout=PATIENCE)
-    except ConnectctlError as e:
-        unhealthy = e.code == "worker-error" and group.settled
-        return HEALTH if unhealthy or _hangs(e, group) else None
-    return None
+    for seconds in HEALTH_PATIENCE:
+        try:
+            calls.get(HEALTH, url=worker.url, timeout=seconds)
+        except ConnectctlError as e:
+            if e.code == "worker-error" and group.settled:
+                return HEALTH
+            if _hangs(e, group):
+                continue
+        return None
+    return HEALTH
 
 
 def _hangs(error: ConnectctlError, group: ConnectGroup) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from connectctl.ops.checks.runner import CheckRun, doctor_run
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.worker import Support
+from connectctl.ops.operations.cluster import observe
 from fakes.changingworld import World
 from fakes.kafkareads import connect_group
 from fakes.restserver import Answer, Asked, RestServer, Script, rest_server
@@ -19,6 +20,7 @@ from fakes.restworkers import RestWorkers
 
 NAMES = ("one", "two", "three", "four")
 LIST, HEALTH = "GET /connectors", "GET /health"
+LATE = 0, 600
 UNHEALTHY = 500, {"status": "unhealthy", "message": "Request timed out."}
 
 
@@ -95,23 +97,27 @@ def test_workers_that_hang_are_asked_at_the_same_time_with_one_deadline(
 
 
 @pytest.mark.parametrize(
-    ("answer", "held"),
+    ("answers", "held"),
     [
-        ((0, 600), True),
-        (UNHEALTHY, True),
-        ((200, {"status": "healthy"}), False),
-        ((404, {"error_code": 404, "message": "HTTP 404 Not Found"}), False),
-        ((403, {"error_code": 403, "message": "Forbidden"}), False),
+        ([LATE, LATE], True),
+        ([LATE, (200, {"status": "healthy"})], False),
+        ([UNHEALTHY], True),
+        ([(200, {"status": "healthy"})], False),
+        ([(404, {"error_code": 404, "message": "HTTP 404 Not Found"})], False),
+        ([(403, {"error_code": 403, "message": "Forbidden"})], False),
     ],
 )
 def test_a_worker_that_lists_its_connectors_and_whose_herder_is_held_is_named(
-    tmp_path: Path, answer: Answer, *, held: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[Answer], *, held: bool
 ) -> None:
+    if LATE in answers:
+        patience = (1.0, 1.0 if answers[-1] == LATE else 60.0)
+        monkeypatch.setattr(observe, "HEALTH_PATIENCE", patience)
     with cluster(tmp_path, two=(200, [])) as (world, servers):
         servers["two"].on(LIST, (200, list(world.workers.connectors)))
-        servers["two"].on(HEALTH, answer)
+        servers["two"].on(HEALTH, *answers)
         run, ids = look(world)
-    assert servers["two"].requests() == [LIST, HEALTH]
+    assert servers["two"].requests() == [LIST, *(HEALTH for _ in answers)]
     found = [f for f in run.findings() if f.id == "GROUP005"]
     two = servers["two"].url.removeprefix("http://")
     assert [f.subject for f in found] == [two] * held
