@@ -40,8 +40,8 @@ FIRST_PATIENCE = 1.0
 LOGIN_PATIENCE = 3.0
 """Seconds for a broker to accept a login that another one has refused."""
 ADMIN_PATIENCE = 3.0
-"""Seconds for the first answer to an admin request. A third attempt begins after 9 s, in which a
-controller notices that a broker has died (``broker.session.timeout.ms``).
+"""Seconds for the first answer to an admin request; for some 9 s (``broker.session.timeout.ms``)
+metadata may name a controller that has died.
 """
 _UNREACHABLE = {
     "_TRANSPORT",
@@ -155,11 +155,10 @@ def unreachable(bootstrap: str, why: str | None) -> Unreachable:
     return Unreachable(f"Kafka at {bootstrap} does not answer", why=why, next_step=hint)
 
 
-def _is_late(error: BaseException | None, repeats: bool) -> bool:
-    if not isinstance(error, KafkaException):
-        return False
-    code = error.args[0]
-    return code.name() in _TIMED_OUT and (repeats or _NOT_SENT in code.str())
+def _lateness(error: BaseException | None) -> str | None:
+    """Return librdkafka's text if the request was not answered in time; None if it was."""
+    code = error.args[0] if isinstance(error, KafkaException) else None
+    return str(code.str()) if code is not None and code.name() in _TIMED_OUT else None
 
 
 class Connection:
@@ -256,10 +255,11 @@ class Connection:
         while True:
             remaining = max(PAUSE, deadline - time.monotonic())
             futures = dict(request(self.admin, min(patience, remaining)))
-            errors = [each.exception() for each in futures.values()]
-            if patience >= remaining or not any(_is_late(each, repeats) for each in errors):
+            late = [text for each in futures.values() if (text := _lateness(each.exception()))]
+            unsent = all(_NOT_SENT in text for text in late)
+            if not late or patience >= remaining or not (repeats or unsent):
                 return futures
-            patience *= 2
+            patience *= 1 if unsent else 2
             self.renew()
 
     def renew(self) -> None:
