@@ -36,7 +36,6 @@ TOOL = """
 from fakes.sandboxes import add_worker, kill_broker, properties_file
 from connectctl.ops.sandbox.driver import SandboxWorkers
 from connectctl.ops.sandbox.cluster import find
-import httpx
 
 what, worker = sys.argv[1:3]
 sandbox, driver = find("failing"), SandboxWorkers("failing")
@@ -79,6 +78,8 @@ match what:
         file.rename(file.with_suffix(".moved"))
         file.mkdir()
     case "restart-and-break-a-connector":
+        import httpx  # the other commands start without it
+
         url = f"http://127.0.0.1:{workers[other - 1].port}/connectors/failing-injected/config"
         broken = {**httpx.get(url).json(), "connector.start.inject.error": "true"}
         httpx.put(url, json=broken).raise_for_status()
