@@ -55,7 +55,8 @@ def a_transformation_does_not_fit(bed: Bed) -> None:
 
 @situation("The connector itself fails, not a task", "FAIL001", "FAILED")
 def a_connector_fails(bed: Bed) -> None:
-    bed.create(MOCK, {"mock_mode": "connector-failure", "delay_ms": "1000"})
+    # Long enough for others to be created meanwhile: each time that it moves, it starts again.
+    bed.create(MOCK, {"mock_mode": "connector-failure", "delay_ms": "20000"})
     path = f"/connectors/{bed.name}/status"
 
     def failed() -> bool:
