@@ -30,6 +30,11 @@ BLIND = 2.0
 """Seconds to wait where the topic may not be seen: followers fetch at least every 0.5 s
 (replica.fetch.wait.max.ms).
 """
+PROMPT, LATER = 0.5, 1.0
+"""Answers within ``PROMPT`` seconds are those of a coordinator that did not move meanwhile. Of one
+that may have moved, that a group is empty is believed if it is so ``LATER`` seconds afterwards, too:
+the partition of a broker that is busy reports its end a moment before its coordinator hears of it.
+"""
 
 
 def described(kafka: Connection, group_id: str) -> Described | None:
@@ -39,9 +44,13 @@ def described(kafka: Connection, group_id: str) -> Described | None:
     Raises ``NotAuthorized`` with the missing right, ``TimedOut`` and ``Unreachable`` if no
     coordinator responds, and ``BadInput`` for a group that is not classic.
     """
+    began = time.monotonic()
     found = coordinated(kafka, group_id, Coordinator.describe)
     if found is None or not found.members:
         settle(kafka, group_id)
+        found = coordinated(kafka, group_id, classic)
+    if (found is None or not found.members) and time.monotonic() - began > PROMPT:
+        time.sleep(LATER)
         found = coordinated(kafka, group_id, classic)
     return found
 
