@@ -215,9 +215,9 @@ def connectors_unseen(group: ConnectGroup, why: str) -> Finding:
     return CONNECTORS_UNSEEN.found(group.id, f"The state of the connectors is unknown: {why}.")
 
 
-def unreported(connectors: Sequence[str]) -> Finding | None:
+def unreported(connectors: Sequence[str], *, starting: bool = False) -> Finding | None:
     """Return CLUSTER012 if a part's newest status is from a worker that no longer has it, and its
-    owner wrote none.
+    owner wrote none; as information while workers are ``starting`` what they were assigned.
     """
     if not connectors:
         return None
@@ -226,13 +226,11 @@ def unreported(connectors: Sequence[str]) -> Finding | None:
         "worker that was cut off for a while keeps its tasks and writes no new status."
     )
     hint = f"Try again; if it persists: connectctl connectors restart {' '.join(connectors)}"
-    return UNREPORTED.found(", ".join(connectors), message, hint)
-
-
-def still_starting(finding: Finding) -> Finding:
-    """Return CLUSTER012 as information: right after a rebalance workers start what they got."""
-    hint = "They may be starting; try again in half a minute."
-    return UNREPORTED.found(finding.subject, finding.message, hint, severity=Severity.INFO)
+    subject = ", ".join(connectors)
+    if starting:
+        hint = "They may be starting; try again in half a minute."
+        return UNREPORTED.found(subject, message, hint, severity=Severity.INFO)
+    return UNREPORTED.found(subject, message, hint)
 
 
 def empty_topic_chosen(topic: str, role: str) -> Finding:

@@ -80,4 +80,5 @@ def _dated(
             continue
         began = rounds[-1].at
         starts = each.id == cluster_findings.UNREPORTED.id and now - began < STARTING
-        yield replace(cluster_findings.still_starting(each) if starts else each, since=began)
+        told = cluster_findings.unreported([each.subject], starting=True) if starts else each
+        yield replace(told or each, since=began)
