@@ -80,5 +80,5 @@ def _dated(
             continue
         began = rounds[-1].at
         starts = each.id == cluster_findings.UNREPORTED.id and now - began < STARTING
-        told = cluster_findings.unreported([each.subject], starting=True) if starts else each
-        yield replace(told or each, since=began)
+        found = cluster_findings.unreported([each.subject], starting=True) if starts else each
+        yield replace(found or each, since=began)
