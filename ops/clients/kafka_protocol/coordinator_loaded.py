@@ -31,9 +31,10 @@ BLIND = 2.0
 (replica.fetch.wait.max.ms).
 """
 PROMPT, LATER = 0.5, 1.0
-"""Answers within ``PROMPT`` seconds are those of a coordinator that did not move meanwhile. Of one
-that may have moved, that a group is empty is believed if it is so ``LATER`` seconds afterwards, too:
-the partition of a broker that is busy reports its end a moment before its coordinator hears of it.
+"""Where answers took longer than ``PROMPT`` seconds, the coordinator may have moved meanwhile, and
+that a group is empty is believed if it is so ``LATER`` seconds afterwards, too. Seen once, at a load
+of 19: a group with a member was empty although its partition reported its end. Presumably the new
+coordinator had not yet heard of the high watermark that its own broker reports.
 """
 
 

@@ -367,7 +367,9 @@ def _with_unreported(
     """
     if not (missing := _missing(found, facts)):
         return found
-    names = others.get(url or "") or frozenset(_names(calls, url))
+    names = others.get(url or "") or _names(calls, url)
+    if isinstance(names, ConnectctlError):
+        return found  # which leaves doubts
     return [*found, *assembled({n: each for n, each in missing.items() if n in names}, {})]
 
 
@@ -377,12 +379,12 @@ def _missing(found: Sequence[Connector], facts: Facts) -> dict[str, ConfiguredCo
     return {n: each for n, each in (facts.configured or {}).items() if n not in listed}
 
 
-def _names(calls: ConnectCalls, url: str | None) -> Iterable[str]:
-    """Return the names that the worker lists; none without an answer, which leaves doubts."""
+def _names(calls: ConnectCalls, url: str | None) -> frozenset[str] | ConnectctlError:
+    """Return the names that a worker lists, or why it gives no answer."""
     try:
-        return list(calls.get("/connectors", url=url, timeout=ANSWER))
-    except ConnectctlError:
-        return ()
+        return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
+    except ConnectctlError as e:
+        return e
 
 
 def _is_doubtful(found: Sequence[Connector], facts: Facts, others: OtherLists) -> bool:
@@ -394,17 +396,10 @@ def _other_lists(calls: ConnectCalls, urls: Sequence[str]) -> tuple[OtherLists, 
     """Return the names that each of several workers lists, and a gap for each worker that does not
     answer.
     """
-
-    def names(url: str) -> frozenset[str] | ConnectctlError:
-        try:
-            return frozenset(calls.get("/connectors", url=url, timeout=ANSWER))
-        except ConnectctlError as e:
-            return e
-
     if len(urls) < 2:
         return {}, []
     with ThreadPoolExecutor(len(urls)) as pool:
-        answers = dict(zip(urls, pool.map(names, urls), strict=True))
+        answers = dict(zip(urls, pool.map(partial(_names, calls), urls), strict=True))
     lists = {
         url: answer for url, answer in answers.items() if not isinstance(answer, ConnectctlError)
     }
