@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from turns import taking_turns
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/versions.md"
@@ -70,6 +69,8 @@ class Collector:
 
 
 def _runs(item: pytest.Item) -> str:
+    from turns import taking_turns  # a plugin, which pytest imports itself
+
     for mark, runs in (("drawn", _DRAWN), ("slow", _SLOW)):
         if item.get_closest_marker(mark) is not None:
             return runs
