@@ -133,7 +133,6 @@ def test_clients_know_nothing_of_what_uses_them() -> None:
 
 OF_CONFLUENT = (
     "ops/clients/librdkafka/",
-    "ops/clients/producer/",
     "ops/clients/registry/",
 )
 """Packages that are only imported where confluent-kafka is used."""

@@ -12,7 +12,7 @@ import pytest
 from documentation import PAGES, blocks
 
 LIGHT = ("connectctl", "connectctl.source", "connectctl.sink", "connectctl.transform")
-MODULES = (*LIGHT, "connectctl.archive", "connectctl.producer", "connectctl.testing")
+MODULES = (*LIGHT, "connectctl.archive", "connectctl.testing")
 HEAVY = {"pyspark", "confluent_kafka", "kafka", "pyarrow", "pandas", "httpx", "typer", "rich"}
 
 

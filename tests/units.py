@@ -16,7 +16,6 @@ UNITS = {
     "secured": (
         "live/test_context_secrets.py",
         "live/test_login_faults.py",
-        "live/test_public_producer_secured.py",
         "live/test_reauthentication.py",
         "live/test_reauthentication_commands.py",
         "live/test_sandbox_secured.py",

@@ -8,7 +8,6 @@ What Python code imports, and nothing else is kept stable:
 - ``connectctl.source``, ``connectctl.sink``, ``connectctl.transform``: what a connector of
   ``connectctl run`` implements
 - ``connectctl.schema``: schemas of records, and the interface of converters
-- ``connectctl.producer``: a transactional producer for programs
 - ``connectctl.archive``: reads what the sink ``ParquetArchive`` wrote
 - ``connectctl.testing``: runs such a connector in a unit test, without a cluster
 

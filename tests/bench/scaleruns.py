@@ -64,7 +64,7 @@ for first in range(0, each, 10_000):
         for batch in batches(RecordColumns(values.cast(pa.binary()), keys), 16_384):
             producer.send(TopicPartition(topic, task), len(batch), batch.encode)
     producer.flush()
-    producer.end(commit=True)
+    producer.end(commit=True, patience=60)
 producer.close()
 """
 """Transactions of 10,000 records in each partition, batches of the size that Java's producers

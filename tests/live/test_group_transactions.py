@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from connectctl.ops.clients.kafka_protocol import batch_producer
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.librdkafka.client import Kafka
@@ -18,9 +21,10 @@ from connectctl.ops.task_runtime.task.transactional_producer import (
     Rebalancing,
     TaskProducer,
 )
+from documentation import ROOT, blocks
 from fakes.faultproxy import ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT, FaultProxy
 from live.groupslots import LONG, PATIENCE, Generation, Slots
-from live.real import eventually
+from live.real import create_topic, eventually, write
 from otherbrokers import VERSION_2
 
 if TYPE_CHECKING:
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.live
 QUICK = {"socket.timeout.ms": 1500}
+PAGE: Path = ROOT / "docs/how-to/transactional-producer.md"
 
 
 def begun(slots: Slots, number: int) -> TaskProducer:
@@ -177,3 +182,53 @@ def test_columns_go_on_over_a_revocation_and_a_take_over_and_each_record_is_ther
         eventually(lambda: giving.ended)
         eventually(lambda: slots.seen() == slots.each_once)
         assert (giving.error, again.error, taking.task.stats.doubts) == (None, None, [])
+
+
+def test_the_program_of_the_page_writes_each_record_once_behind_an_abort_and_a_lost_answer(
+    cluster: Sandbox, proxy: FaultProxy
+) -> None:
+    (block,) = blocks(PAGE, "python")
+    program: dict[str, Any] = {}
+    exec(block.text, program)  # what the page shows
+    name = secrets.token_hex(4)
+    orders, invoices = (
+        create_topic(cluster.bootstrap_servers, f"{each}-{name}", 2, "delete")
+        for each in ("orders", "invoices")
+    )
+    client = {"bootstrap.servers": cluster.bootstrap_servers}
+    write(cluster.bootstrap_servers, orders, *((str(n), str(n)) for n in range(1500)))
+
+    class Program(Producer):  # type: ignore[misc]
+        """Writes to the topic of this test, and gives its first offsets as of another member."""
+
+        members: list[bytes]
+
+        def produce(self, topic: str, *record: Any, **more: Any) -> None:
+            assert topic == "invoices"
+            super().produce(invoices, *record, **more)
+
+        def send_offsets_to_transaction(self, positions: Any, member: bytes, *more: Any) -> None:
+            self.members.append(member)
+            if len(self.members) == 1:
+                assert self.flush(300) == 0  # what is aborted has arrived
+                member = Generation.of(name, "nobody", 1).metadata
+            super().send_offsets_to_transaction(positions, member, *more)
+
+    consumer = Consumer(program["READS"] | client | {"group.id": name})
+    consumer.subscribe([orders])
+    producer = Program(
+        program["WRITES"]
+        | {"bootstrap.servers": proxy.bootstrap, "transactional.id": name}
+        | {"transaction.timeout.ms": 300_000}
+    )
+    producer.members = []
+    fault = proxy.lose(END_TXN, 1)  # the first one is that of the abort
+    program["run"](consumer, producer, 1500)
+    committed = consumer.committed(consumer.assignment(), timeout=300)
+    consumer.close()
+    assert fault.caught.is_set()
+    assert sum(each.offset for each in committed) == 1500
+    image = Kafka(client, timeout=120).image([invoices], patience=60, superseded=True)[invoices]
+    assert not image.held_back
+    values = [int(r.value or b"") for r in (*image.latest, *image.superseded)]
+    assert sorted(values) == list(range(1500))

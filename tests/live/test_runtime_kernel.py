@@ -5,6 +5,7 @@ late.
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsets
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.openfiles import many_open_files
+from live.clientquotas import quota
 from live.numbersource import Numbers, Place
 from live.real import eventually
 
@@ -150,6 +152,31 @@ def test_a_record_that_no_broker_takes_ends_it_and_leaves_nothing(place: Place) 
         place.kernel().run(Large(place, 20))
     assert place.seen() == []
     assert place.stored() is None
+
+
+def test_a_quota_makes_transactions_slower_and_no_request_too_late(place: Place) -> None:
+    place.kernel().run(Numbers(place, 40))  # behind which every partition has a leader
+    given = {"client.id": place.topic, "socket.timeout.ms": 1500, "batch.size": 200_000}
+    handle = TaskProducer(
+        place.kafka, f"g-{place.connector}-0", timeout_ms=300_000, properties=given
+    )
+    wanted = list(range(40))
+    with quota(place.kafka.bootstrap, place.topic, "producer_byte_rate", 50_000):
+        handle.initialise(120)
+        for number in range(40, 60):
+            began = time.monotonic()
+            handle.begin()
+            value = (b"%d" % number).ljust(99_000)
+            handle.send(TransactionBatch([ProducerRecord(place.topic, None, value, 0)] * 8))
+            handle.commit(120)
+            wanted += [number] * 8
+            # longer than a request may take: the broker has heard of the quota
+            if time.monotonic() - began > 3.0:
+                break
+        else:
+            pytest.fail("the quota was never met")
+        handle.discard()
+    assert place.seen() == wanted
 
 
 def test_the_secondary_is_read_where_the_primary_says_nothing_and_written_behind_it(

@@ -365,7 +365,7 @@ def test_what_a_broker_takes_of_a_producers_header(
     def sent() -> None:
         producer.send(place, 3, made)
         producer.flush()
-        producer.end(commit=True)
+        producer.end(commit=True, patience=20)
 
     producer.add([place])
     if code is not None:

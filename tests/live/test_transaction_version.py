@@ -104,7 +104,7 @@ class Numbers:
             ):
                 late.release()
         self.known[number] = None if commit else False
-        made.end(commit=commit)
+        made.end(commit=commit, patience=20)
         self.known[number] = commit
 
     def seen(self) -> Counter[int]:

@@ -16,16 +16,15 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol import transaction_requests as requests
-from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, BatchSender, Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import DirectRequests
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
-from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
@@ -71,11 +70,8 @@ class BatchProducer:
     ):
         self._wire = KafkaProtocolClient(properties, timeout=timeout)
         self._timeout, self._timeout_ms = timeout, transaction_timeout_ms
-        self._limit = Limit()
-        self._leaders = PartitionLeaders(self._wire, self._limit)
+        self._leaders = PartitionLeaders(self._wire)
         self._added: set[TopicPartition] = set()
-        self._adding: tuple[Sequence[TopicPartition], Any] | None = None
-        """Partitions that are being added, with the request."""
         self._groups: set[str] = set()
         """Consumer groups whose offsets are in the transaction, or may be."""
         self._has_begun = False
@@ -83,8 +79,8 @@ class BatchProducer:
         ``BatchSender.opened`` has further confirmations.
         """
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
-        self._sender = BatchSender(self._wire, id_, timeout, self._limit)
-        self._direct = DirectRequests(self._wire, timeout, self._limit)
+        self._sender = BatchSender(self._wire, id_, timeout)
+        self._direct = DirectRequests(self._wire, timeout)
         self._group_coordinators: dict[str, int] = {}
         self._coordinator: int | None = -1
         """The coordinator's broker id; None after a request without an answer."""
@@ -114,20 +110,6 @@ class BatchProducer:
         for the end of their transactions.
         """
         self._initialise(patience, (-1, -1))
-
-    def resume(self, patience: float) -> None:
-        """Send InitProducerId for the next epoch, after an abort or in place of one. Raises
-        ``Refusal`` with PRODUCER_FENCED or INVALID_PRODUCER_EPOCH if another producer of the id was
-        initialised meanwhile.
-        """
-        self._initialise(patience, self.who)
-
-    def until(self, ends: float | None) -> AbstractContextManager[None]:
-        """Return a context that limits ``partitions``, ``await_leader``, ``add``, ``send`` and
-        ``flush`` to ``ends``, a time of ``time.monotonic``. They raise ``Unacknowledged`` then, and
-        can be called again: no record is lost, and none is sent twice.
-        """
-        return self._limit.until(ends)
 
     @contextmanager
     def _until(self, deadline: float) -> Iterator[None]:
@@ -173,7 +155,6 @@ class BatchProducer:
 
     def _forget(self) -> None:
         self._added.clear()
-        self._adding = None
         self._groups.clear()
         self._has_begun = False
         self._sender.begin()
@@ -195,12 +176,6 @@ class BatchProducer:
         """
         return self._leaders.led(topic)
 
-    def forget_leaders(self) -> None:
-        """Look the partitions and their leaders up again: what was known may be why a request
-        failed.
-        """
-        self._leaders.forget()
-
     def await_leader(self, place: TopicPartition) -> None:
         """Wait until a partition has a leader, and everything that was sent to others is
         acknowledged.
@@ -213,40 +188,20 @@ class BatchProducer:
         2 their first Produce adds them. Only for partitions with a leader: without one, a
         transaction does not end.
         """
-        self._finish_adding()
         missing = (
             []
             if self.bumps_epoch
             else [partition for partition in places if partition not in self._added]
         )
-        if missing:
-            request = requests.add_partitions_request(self.id, self.who, missing)
-            self._adding = (missing, request)
-            self._finish_adding()
-
-    def _finish_adding(self) -> None:
-        """Wait for the answer to AddPartitionsToTxn, and send it before if that was not done."""
-        if self._adding is None:
+        if not missing:
             return
-        added, request = self._adding
-        try:
-            self._insist(
-                lambda: requests.partition_codes(
-                    self._ask("add partitions to its transaction", request)
-                )
+        request = requests.add_partitions_request(self.id, self.who, missing)
+        self._insist(
+            lambda: requests.partition_codes(
+                self._ask("add partitions to its transaction", request)
             )
-        except Unacknowledged:
-            raise
-        except BaseException:
-            self._adding = None
-            raise
-        self._adding = None
-        self._added.update(added)
-
-    @property
-    def unacknowledged(self) -> int:
-        """Return the number of records without an answer."""
-        return self._sender.unacknowledged
+        )
+        self._added.update(missing)
 
     def send(
         self,
@@ -254,15 +209,14 @@ class BatchProducer:
         records: int,
         made: Callable[[ProducerState], Parts],
         named: Named | None = None,
-        answered: Answered | None = None,
     ) -> None:
         """Produce a batch of ``records`` records to a partition that was added. ``made`` returns
-        its encoded parts for a producer state. ``answered`` is called with the broker's answer.
+        its encoded parts for a producer state.
         """
         self._added.add(place)
         sequence = self._sequences[place]
         batch = made(ProducerState(*self.who, sequence))
-        self._sender.send(self._leaders.leader(place), place, batch, named, records, answered)
+        self._sender.send(self._leaders.leader(place), place, batch, named, records)
         self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
 
     def flush(self) -> None:
@@ -321,13 +275,10 @@ class BatchProducer:
             self._group_coordinators[group] = coordinator
         return codes
 
-    def end(self, *, commit: bool, patience: float | None = None) -> None:
+    def end(self, *, commit: bool, patience: float) -> None:
         """Send EndTxn, if anything was added, and return when the coordinator has decided.
         ``patience`` limits the wait in seconds and, for a commit under version 2, its repetition.
-        If None, the limit is one time-out, and for such a commit the time-out of the transaction.
         """
-        with suppress(Refusal):  # nothing was added then
-            self._finish_adding()
         if not self._added and not self._groups:
             return
         if not self.bumps_epoch:
@@ -341,9 +292,9 @@ class BatchProducer:
         else:
             # The epoch of the response may be one that another producer was given. InitProducerId
             # gives it only to the producer of the epoch before.
-            self.resume(self._timeout)
+            self._initialise(self._timeout, self.who)
 
-    def _add_again(self, patience: float | None) -> bool:
+    def _add_again(self, patience: float) -> bool:
         """Add a partition or a group to the transaction with a request of its own; False where none
         may be added.
 
@@ -392,13 +343,12 @@ class BatchProducer:
         for group in self._groups:
             yield requests.add_offsets_request(self.id, self.who, group), requests.group_codes
 
-    def _end_epoch(self, commit: bool, patience: float | None) -> tuple[int, int] | None:
+    def _end_epoch(self, commit: bool, patience: float) -> tuple[int, int] | None:
         """End the transaction of this epoch, and return the next epoch. A commit is repeated until
         it is answered or time is up: a coordinator that has performed it gives the same answer, and
         never that of a later epoch.
         """
-        longest = self._timeout_ms / 1000 if commit else self._timeout
-        deadline = time.monotonic() + (longest if patience is None else patience)
+        deadline = time.monotonic() + patience
         for pause in pauses():
             try:
                 with self._until(deadline):
@@ -449,7 +399,7 @@ class BatchProducer:
                 codes = ask()
             if not codes or not codes.issubset(busy) or time.monotonic() > deadline:
                 return codes
-            self._limit.sleep(pause)
+            time.sleep(pause)
         raise AssertionError("pauses have no end")
 
     @property
@@ -468,15 +418,9 @@ class BatchProducer:
 
     def _ask(self, doing: str, request: Any, *, anywhere: bool = False) -> Any:
         if anywhere:
-            seconds = max(SHORTEST, self._limit.of(self._left))
-            return self._wire.run(doing, lambda: self._wire.ask(request, patience=seconds))
+            return self._wire.run(doing, lambda: self._wire.ask(request, patience=self._left))
         if self._coordinator is None:
-            self._limit.check()
-            try:
-                self._coordinator = self._find()
-            except Unreachable:
-                self._limit.check()
-                raise
+            self._coordinator = self._find()
         try:
             return self._direct.ask(doing, request, self._coordinator, self._left)
         except Unreachable:

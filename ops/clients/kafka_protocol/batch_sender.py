@@ -14,16 +14,15 @@ from __future__ import annotations
 import struct
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.direct_requests import Connections
-from connectctl.ops.clients.kafka_protocol.limit import Limit, Unacknowledged
 from connectctl.ops.clients.kafka_protocol.raw_connection import Broken, RawConnection
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal, check, pauses
 from connectctl.ops.clients.kafka_protocol.transaction_requests import NEW_PRODUCE, OLD_PRODUCE
@@ -38,10 +37,6 @@ Parts = Sequence[bytes | memoryview]
 _SHORT, _INT, _ACKS_AND_TIMEOUT = struct.Struct(">h"), struct.Struct(">i"), struct.Struct(">hi")
 _ALL = -1
 """``acks``."""
-Answered = Callable[[int, int, int], None]
-"""Receives a broker's answer for a batch: an error code, the offset of its first record, and the
-log append time in ms, -1 if the topic keeps create times.
-"""
 MOST_ON_THE_WAY = 4
 """The maximum number of unanswered Produce requests on a connection."""
 NEW_TOPIC_PATIENCE = 1.0
@@ -61,7 +56,6 @@ class _Batch:
     named: Named | None
     parts: Parts
     count: int
-    answered: Answered | None = None
     opens: bool = False
 
 
@@ -89,15 +83,12 @@ class _Sent:
 
 class BatchSender:
     """Sends batches for the transactional id ``id_``. ``timeout`` in seconds bounds every wait for
-    an answer. Where ``limit`` is over before, ``Unacknowledged`` is raised, and no batch is lost:
-    one that ``send`` did not take can be given again.
+    an answer.
     """
 
-    def __init__(
-        self, wire: KafkaProtocolClient, id_: str, timeout: float, limit: Limit | None = None
-    ):
-        self._id, self._timeout, self._limit = id_, timeout, limit or Limit()
-        self._connections = Connections(wire, timeout, self._limit)
+    def __init__(self, wire: KafkaProtocolClient, id_: str, timeout: float):
+        self._id, self._timeout = id_, timeout
+        self._connections = Connections(wire, timeout)
         self._unanswered: dict[int, deque[_Sent]] = defaultdict(deque)
         self._opening: set[TopicPartition] = set()
         self._waiting: dict[int, list[_Batch]] = defaultdict(list)
@@ -119,16 +110,6 @@ class BatchSender:
         if self.adds_partitions:
             self.opened.clear()
 
-    @property
-    def unacknowledged(self) -> int:
-        """Return the number of records without an answer, including those that are not sent yet."""
-        batches = [
-            batch for sent in self._unanswered.values() for each in sent for batch in each.batches
-        ]
-        return sum(
-            batch.count for batch in (*batches, *chain.from_iterable(self._waiting.values()))
-        )
-
     def send(
         self,
         leader: int,
@@ -136,22 +117,20 @@ class BatchSender:
         batch: Parts,
         named: Named | None = None,
         count: int = 0,
-        answered: Answered | None = None,
     ) -> None:
         """Produce ``batch``, in parts, of ``count`` records. Wait only for answers that must
         precede it.
         """
         while place in self._opening:
-            if not self._open(leader):
-                self._await_answer(leader)
+            self._open(leader)
+            self._await_answer(leader)
         if place in self.opened:
-            self._transmit(leader, [_Batch(place, named, batch, count, answered)])
+            self._transmit(leader, [_Batch(place, named, batch, count)])
             return
         self._opening.add(place)
-        self._waiting[leader].append(_Batch(place, named, batch, count, answered, opens=True))
+        self._waiting[leader].append(_Batch(place, named, batch, count, opens=True))
         if sum(len(part) for each in self._waiting[leader] for part in each.parts) >= OPENING_BYTES:
-            with suppress(Unacknowledged):  # it is kept
-                self._open(leader)
+            self._open(leader)
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged. The limit of each answer is one
@@ -184,37 +163,25 @@ class BatchSender:
         self._unanswered[leader].clear()
         self._connections.drop(leader)
 
-    def _open(self, leader: int) -> bool:
-        """Send the first batches that were collected for ``leader``; False if there are none."""
-        if not self._waiting.get(leader):
-            return False
-        connection = self._ready(leader)
-        self._post(
-            connection, leader, _Sent(self._waiting.pop(leader), time.monotonic(), self._timeout)
-        )
-        return True
+    def _open(self, leader: int) -> None:
+        """Send the first batches that were collected for ``leader``."""
+        if batches := self._waiting.pop(leader, None):
+            self._transmit(leader, batches)
 
     def _transmit(self, leader: int, batches: list[_Batch]) -> None:
-        connection = self._ready(leader)
-        self._post(connection, leader, _Sent(batches, time.monotonic(), self._timeout))
-
-    def _ready(self, leader: int) -> RawConnection:
-        """Return the connection to ``leader`` when it can take another request."""
+        """Send ``batches`` when the connection to ``leader`` can take another request."""
         unanswered = self._unanswered[leader]
         connection = self._connections.to(leader, in_use=bool(unanswered))
         while unanswered and (connection.wants_quiet or len(unanswered) >= MOST_ON_THE_WAY):
             self._await_answer(leader)
-        return connection
+        self._post(connection, leader, _Sent(batches, time.monotonic(), self._timeout))
 
     def _post(self, connection: RawConnection, leader: int, sent: _Sent) -> None:
         version = NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE
         batches = sorted(((each.place, each.parts) for each in sent.batches), key=itemgetter(0))
         parts = produce_parts(version, self._id, int(self._timeout * 1000), batches)
         try:
-            seconds = self._limit.of(self._timeout) if self._limit.is_set else None
-            sent.number = connection.send_parts(
-                KEY, version, parts, flexible=version >= FLEXIBLE, seconds=seconds
-            )
+            sent.number = connection.send_parts(KEY, version, parts, flexible=version >= FLEXIBLE)
         except OSError:
             self._drop(leader)
             raise
@@ -226,8 +193,6 @@ class BatchSender:
         refused.
         """
         connection, sent = self._connections.to(leader, in_use=True), self._unanswered[leader][0]
-        if self._limit.is_set:
-            self._limit.wait(connection.patience, connection.has_answer)
         connection.await_answer(sent.number)
         parts, throttled = self._parts(connection.bytes(connection.left))
         connection.allow(throttled)
@@ -236,8 +201,7 @@ class BatchSender:
             raise Broken(f"the answer lacks {missing[0].topic}-{missing[0].partition}")
         busy, refused = [], []
         for each in sent.batches:
-            part = parts[each.place]
-            code = part.error_code
+            code = parts[each.place].error_code
             if not code:
                 self.opened.add(each.place)
             elif each.opens and sent.is_repeated(code):
@@ -245,14 +209,12 @@ class BatchSender:
                 continue
             else:
                 refused.append(each)
-            if each.answered is not None:
-                each.answered(code, part.base_offset, part.log_append_time_ms)
             self._opening.discard(each.place)
         if refused:
             self._opening.difference_update(each.place for each in busy)
             _raise(refused[0], parts[refused[0].place])
         if busy:
-            time.sleep(self._limit.of(next(sent.pauses)))
+            time.sleep(next(sent.pauses))
             sent.batches = busy
             self._post(connection, leader, sent)
 

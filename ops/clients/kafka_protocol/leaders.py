@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -17,7 +18,6 @@ from connectctl.ops.clients.kafka_protocol.client import (
     code_of,
     known_code,
 )
-from connectctl.ops.clients.kafka_protocol.raw_connection import SHORTEST
 from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.sentinels import Offset, number_of, offset_of
@@ -185,27 +185,19 @@ class Leaders:
             partition: _leader(part) for partition, part in parts_of(self._metadata(topics).topics)
         }
 
-    def of_topic(
-        self, topic: str, patience: float | None = None
-    ) -> dict[TopicPartition, int | Code] | Code:
+    def of_topic(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
         """Return the ``leaders`` of ``topic``, or the error code of a broker. Brokers that create
-        topics by themselves create a missing one. ``patience`` in seconds limits the wait.
+        topics by themselves create a missing one.
         """
-        (described,) = self._metadata([topic], create=True, patience=patience).topics
+        (described,) = self._metadata([topic], create=True).topics
         if described.error_code:
             return known_code(described.error_code)
         return {partition: _leader(part) for partition, part in parts_of([described])}
 
-    def _metadata(
-        self,
-        topics: Sequence[str] | None,
-        *,
-        create: bool = False,
-        patience: float | None = None,
-    ) -> Any:
+    def _metadata(self, topics: Sequence[str] | None, *, create: bool = False) -> Any:
         request = metadata_request(topics, allow_auto_topic_creation=create)
-        seconds = max(SHORTEST, self._wire.timeout if patience is None else patience)
-        return self._wire.run("look up topics", lambda: self._wire.ask(request, patience=seconds))
+        ask = partial(self._wire.ask, request, patience=self._wire.timeout)
+        return self._wire.run("look up topics", ask)
 
     def _of_leaders(
         self,

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
-from connectctl.ops.clients.kafka_protocol.limit import Limit
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
-from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -21,10 +19,8 @@ _NEVER = frozenset((Code.TOPIC_AUTHORIZATION_FAILED, Code.INVALID_TOPIC_EXCEPTIO
 
 
 class PartitionLeaders:
-    """The partitions of topics. ``limit`` bounds every wait, as well as its own limit does."""
-
-    def __init__(self, wire: KafkaProtocolClient, limit: Limit | None = None):
-        self._wire, self._limit = wire, limit or Limit()
+    def __init__(self, wire: KafkaProtocolClient):
+        self._wire = wire
         self._leaders: dict[str, dict[int, int | Code]] = {}
         self._patience = 0.0
         self._looked_up = time.monotonic()
@@ -69,7 +65,7 @@ class PartitionLeaders:
         """
         deadline = time.monotonic() + self._patience
         while True:
-            found = self._look_up(topic)
+            found = Leaders(self._wire).of_topic(topic)
             leaders = (
                 {}
                 if isinstance(found, Code)
@@ -82,15 +78,7 @@ class PartitionLeaders:
             codes = [each for each in (found, *leaders.values()) if isinstance(each, Code)]
             if time.monotonic() > deadline or _NEVER.intersection(codes):
                 raise Refusal(codes[0] if codes else Code.UNKNOWN_TOPIC_OR_PARTITION, topic=topic)
-            self._limit.sleep(TOPIC_PAUSE)
-
-    def _look_up(self, topic: str) -> dict[TopicPartition, int | Code] | Code:
-        self._limit.check()
-        try:
-            return Leaders(self._wire).of_topic(topic, self._limit.of(self._wire.timeout))
-        except Unreachable:
-            self._limit.check()
-            raise
+            time.sleep(TOPIC_PAUSE)
 
     def forget(self) -> None:
         """Look all of them up again when they are needed."""

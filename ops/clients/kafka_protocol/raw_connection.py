@@ -85,8 +85,6 @@ class RawConnection:
         self._at = self._filled = 0
         self._asked = self._answered = 0
         self._session = Login()
-        self._unsent: deque[memoryview] = deque()
-        """What the broker has not accepted yet of the requests in parts."""
         self.left = 0
         """Bytes of the answer that were not taken yet."""
         self._host, port = wire.address(broker)
@@ -137,11 +135,6 @@ class RawConnection:
         return kind.decode(data[1:] if kind.flexible_version_q(request.API_VERSION) else data)
 
     @property
-    def patience(self) -> float:
-        """Return the limit of every wait in seconds; see ``allow``."""
-        return self._socket.gettimeout() or 0.0
-
-    @property
     def wants_quiet(self) -> bool:
         """Return whether the login must be renewed; ``send`` does so when no answer is pending.."""
         return self._session.is_ending
@@ -177,54 +170,24 @@ class RawConnection:
         parts: Sequence[bytes | memoryview],
         *,
         flexible: bool,
-        seconds: float | None = None,
     ) -> int:
         """``send`` for a request whose encoded body is all of ``parts``, which are not copied where
-        there is no TLS. What is not accepted within ``seconds``, if given, is kept and sent by
-        ``has_answer`` or ``await_answer``.
+        there is no TLS.
         """
         self._renew()
         self._asked += 1
         head = self._heads(key, version, flexible=flexible)(self._asked, sum(map(len, parts)))
-        pieces = [b"".join((head, *parts))] if self._is_encrypted else (head, *parts)
-        self._unsent += (memoryview(part) for part in pieces if part)
-        self._send_rest(seconds)
+        if isinstance(self._socket, ssl.SSLSocket):
+            self._socket.sendall(b"".join((head, *parts)))
+            return self._asked
+        unsent = deque(memoryview(part) for part in (head, *parts) if part)
+        while unsent:
+            sent = self._socket.sendmsg(islice(unsent, _AT_ONCE))
+            while unsent and sent >= len(unsent[0]):
+                sent -= len(unsent.popleft())
+            if sent:
+                unsent[0] = unsent[0][sent:]
         return self._asked
-
-    @property
-    def _is_encrypted(self) -> bool:
-        return isinstance(self._socket, ssl.SSLSocket)
-
-    def _send_rest(self, seconds: float | None = None) -> bool:
-        """Send what is left of requests. Return False if that takes more than ``seconds``; if None,
-        the limit is one time-out, and ``TimeoutError`` is raised.
-        """
-        unsent = self._unsent
-        if not unsent:
-            return True
-        if seconds is None:
-            while unsent:
-                self._send_some(unsent)
-            return True
-        ends, before = time.monotonic() + seconds, self._socket.gettimeout()
-        try:
-            while unsent:
-                self._socket.settimeout(max(SHORTEST / 100, ends - time.monotonic()))
-                self._send_some(unsent)
-        except TimeoutError:
-            return False
-        finally:
-            self._socket.settimeout(before)
-        return True
-
-    def _send_some(self, parts: deque[memoryview]) -> None:
-        """Send as much of ``parts`` as the socket accepts at once, and remove it from them."""
-        one = self._is_encrypted
-        sent = self._socket.send(parts[0]) if one else self._socket.sendmsg(islice(parts, _AT_ONCE))
-        while parts and sent >= len(parts[0]):
-            sent -= len(parts.popleft())
-        if sent:
-            parts[0] = parts[0][sent:]
 
     def _heads(self, key: int, version: int, *, flexible: bool) -> Callable[[int, int], bytes]:
         """Gives what precedes the body of the request with a number, which has so many bytes."""
@@ -260,7 +223,6 @@ class RawConnection:
         """
         if self.left:
             raise Broken("an answer was not read to its end")
-        self._send_rest()
         self.left = 4
         (self.left,) = self.take(_SIZE)
         (size,) = self.take(_SIZE)
@@ -321,28 +283,6 @@ class RawConnection:
     def fileno(self) -> int:
         """For ``selectors``, which then say when to ask for what has ``arrived``."""
         return int(self._socket.fileno())
-
-    def has_answer(self, seconds: float) -> bool:
-        """Return whether the next answer is there, to its end, or arrives within ``seconds``."""
-        ends = time.monotonic() + seconds
-        if not self._send_rest(seconds):
-            return False
-        while (missing := self._missing) > 0:
-            decrypted = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
-            if not decrypted and not readable([self], max(0.0, ends - time.monotonic())):
-                return False
-            if len(self._buffer) < self._filled - self._at + missing:
-                self._grow(self._filled - self._at + missing)
-            self._take_in()
-        return True
-
-    @property
-    def _missing(self) -> int:
-        """Return the number of bytes of the next answer that have not arrived, as far as known."""
-        filled = self._filled - self._at
-        if filled < _SIZE.size:
-            return _SIZE.size - filled
-        return int(_SIZE.unpack_from(self._buffer, self._at)[0]) + _SIZE.size - filled
 
     def arrived(self, layout: struct.Struct) -> list[tuple[Any, ...]]:
         """Return the beginning of each complete answer, by ``layout``, in the order of the

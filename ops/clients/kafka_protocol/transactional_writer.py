@@ -6,15 +6,14 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
+from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
 from connectctl.ops.clients.kafka_protocol.refusals import Named, Refusal
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.batch_rewrite import TargetTopic
@@ -31,27 +30,18 @@ from connectctl.ops.kafka.record_columns import Rows
 from connectctl.ops.kafka.small_batches import MOST_ROWS, as_bytes, small_batches
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
-_Encode = Callable[[ProducerState], Parts]
+T = TypeVar("T")
 TOPIC_PATIENCE = 30.0
 """Seconds for a topic that is not there, or has no leader."""
 
 
-Delivered = Callable[[int, Iterable[int], int, int, int], None]
-"""Receives a partition, the rows of one batch there in their order, and the arguments of
-``Answered``.
-"""
-
-
 @dataclass(frozen=True)
 class Block:
-    """Rows or columns. ``named`` names a record by its number in them; ``delivered`` is called for
-    each batch that is answered.
-    """
+    """Rows or columns. ``named`` names a record by its number in them."""
 
     topic: str
     records: Rows | RecordColumns
     named: Named | None = None
-    delivered: Delivered | None = None
 
 
 @dataclass(frozen=True)
@@ -90,11 +80,6 @@ class TransactionalWriter:
         self._largest, self._too_large, self._check = largest, too_large, check
         self.patience = patience
         self._next_partition = random.randrange(1 << 16)
-        self._taken: deque[tuple[TopicPartition, int, _Encode, Named | None, Answered | None]]
-        self._taken = deque()
-        """The batches to send, as arguments of ``BatchProducer.send``."""
-        self._opened: set[TopicPartition] = set()
-        """The partitions of these batches that were added to the transaction."""
 
     def write(self, block: Block | CopiedBlock) -> None:
         """Put ``block`` into the transaction, the records of a partition in their order: each in
@@ -103,13 +88,6 @@ class TransactionalWriter:
         if isinstance(block, CopiedBlock):
             self._write_copies(block)
             return
-        self.take(block)
-        self.send_taken()
-
-    def take(self, block: Block) -> None:
-        """Make batches of ``block``, which ``send_taken`` sends."""
-        if not self._taken:
-            self._opened.clear()
         topic, rows, named = block.topic, block.records, block.named
         count = self._producer.partitions(topic, self.patience)
         numbers = rows.partitions if isinstance(rows, Rows) else ()
@@ -124,49 +102,18 @@ class TransactionalWriter:
             found = self._placed_few(topic, records, count, order)
         else:
             found = self._placed(topic, records, numbers if given_numbers else (), count, order)
-        for number, batch in found:
-            partition = TopicPartition(topic, number)
+        for partition, batch in self._ready(topic, found):
             names = None if named is None else partial(_named, named, batch, order)
-            answered = (
-                None
-                if block.delivered is None
-                else partial(block.delivered, number, _rows(batch, order))
-            )
             encoded = partial(self._encoded, partition, batch, names)
-            self._taken.append((partition, len(batch), encoded, names, answered))
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of records that were taken and not sent."""
-        return sum(records for _, records, *_ in self._taken)
-
-    def clear(self) -> None:
-        """Discard what was taken and not sent."""
-        self._taken.clear()
-
-    def send_taken(self) -> None:
-        """Send the batches that were taken, those of a partition in their order. Partitions without
-        a leader come last, and are waited for: they hold up no others. If the producer's limit is
-        over before, ``Unacknowledged`` is raised, and the next call continues.
-        """
-        led = self._led(each[0] for each in self._taken)
-        self._taken = deque(sorted(self._taken, key=lambda each: each[0] not in led))
-        while self._taken:
-            self._open(self._taken[0][0], [each[0] for each in self._taken])
-            self._producer.send(*self._taken[0])
-            self._taken.popleft()
+            self._producer.send(partition, len(batch), encoded, names)
 
     def _write_copies(self, block: CopiedBlock) -> None:
         """Send batches unchanged, except for their headers. A batch that its topic would reject, or
         that needs another compression there, is decoded and encoded again.
         """
         self._producer.partitions(block.topic, self.patience)
-        self._opened.clear()
-        placed = [(TopicPartition(block.topic, each.partition), each) for each in block.batches]
-        led = self._led(partition for partition, _ in placed)
-        placed.sort(key=lambda each: each[0] not in led)
-        for partition, subset in placed:
-            self._open(partition, [each for each, _ in placed])
+        numbered = ((each.partition, each) for each in block.batches)
+        for partition, subset in self._ready(block.topic, numbered):
             name = partial(block.named, subset.partition)
             # called at once
             sent = _made(subset, block.target, lambda: name(subset.offset_of(0)))  # noqa: B023
@@ -176,29 +123,29 @@ class TransactionalWriter:
                 )
             block.count(all(each.unopened for each in sent), subset.batches)
 
-    def _led(self, places: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Return those of ``places`` that have a leader."""
-        found = {*places}
-        topics = {partition.topic for partition in found}
-        return found & {
-            TopicPartition(topic, number)
-            for topic in topics
-            for number in self._producer.led(topic)
-        }
-
-    def _open(self, place: TopicPartition, others: Iterable[TopicPartition]) -> None:
-        """Add ``place`` to the transaction, with ``others`` if it has a leader; else wait for
-        one.
+    def _ready(
+        self, topic: str, numbered: Iterable[tuple[int, T]]
+    ) -> Iterator[tuple[TopicPartition, T]]:
+        """Yield batches, given with the numbers of their partitions, when these are in the
+        transaction, those of a partition in their order. Partitions without a leader come last, and
+        are waited for: they hold up no others.
         """
-        if place in self._opened:
-            return
-        added = self._led(others)
-        if place not in added:
-            self._producer.await_leader(place)
-            added = {place}
-        self._check(added)
-        self._producer.add(added)
-        self._opened |= added
+        led = {*self._producer.led(topic)}
+        placed = sorted(numbered, key=lambda each: each[0] not in led)
+        added = {TopicPartition(topic, number) for number, _ in placed if number in led}
+        self._add(added)
+        for number, batch in placed:
+            partition = TopicPartition(topic, number)
+            if partition not in added:
+                self._producer.await_leader(partition)
+                self._add({partition})
+                added.add(partition)
+            yield partition, batch
+
+    def _add(self, partitions: Collection[TopicPartition]) -> None:
+        """Add ``partitions``, which have leaders, to the transaction."""
+        self._check(partitions)
+        self._producer.add(partitions)
 
     def _encoded(
         self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState
@@ -303,14 +250,6 @@ def _check_timestamps(times: Any, named: Named | None) -> None:
         next_step="Set milliseconds since the epoch, or none for the time of sending.",
         code="INVALID_TIMESTAMP",
     )
-
-
-def _rows(batch: RowBatch, order: list[Any]) -> Iterable[int]:
-    """Return the rows of the source in ``batch``, in their order."""
-    if not order:
-        return range(batch.start, batch.end)
-    rows: Any = order[0][batch.start : batch.end]
-    return rows if isinstance(rows, list) else list(rows.tolist())
 
 
 def _named(named: Named, batch: RowBatch, order: list[Any], record: int) -> str:

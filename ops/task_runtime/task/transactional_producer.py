@@ -364,7 +364,8 @@ class TaskProducer:
         except Refusal as e:
             if e.named is not None and (unfit := _rejected(e, e.named)):
                 raise unfit from e
-            self._fail(KafkaError(e.code, e.said), doing, e)
+            to = "" if e.topic is None else f" to topic {e.topic}"
+            self._fail(KafkaError(e.code, e.said), doing + to, e)
         except OSError as e:
             raise UnknownOutcome(f"could not {doing}: {e or type(e).__name__}") from e
 

@@ -31,7 +31,7 @@ from connectctl.ops.task_runtime.testing.prepare import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
-    from connectctl.ops.clients.kafka_protocol.batch_sender import Answered, Parts
+    from connectctl.ops.clients.kafka_protocol.batch_sender import Parts
     from connectctl.ops.clients.librdkafka.client import Kafka
     from connectctl.ops.task_runtime.group.consumer import GroupConsumer, GroupOffsets
 
@@ -150,7 +150,6 @@ class MemoryBatches:
         records: int,
         made: Callable[[ProducerState], Parts],
         named: Named | None = None,
-        answered: Answered | None = None,
     ) -> None:
         """Take a batch. Raises ``Refusal`` for one that is larger than brokers take by default."""
         batch = b"".join(made(ProducerState(0, 0, 0)))
@@ -175,12 +174,12 @@ class MemoryBatches:
     def send_group_offsets(self, offsets: GroupOffsets) -> None:
         self._group = {**self._group, **offsets}
 
-    def flush(self, patience: float | None = None) -> None:
+    def flush(self) -> None:
         """All is acknowledged."""
 
     settle = flush
 
-    def end(self, *, commit: bool, patience: float | None = None) -> None:
+    def end(self, *, commit: bool, patience: float) -> None:
         """Commit or abort. Raises ``UnknownOutcome`` and ``Crash`` for such faults."""
         records, group = self._records, self._group
         self._clear()

@@ -4,7 +4,6 @@ that follows KIP-890.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -14,7 +13,6 @@ import pytest
 from connectctl.ops.clients.kafka_protocol import batch_sender, direct_requests, partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.batch_sender import BatchSender, Parts
-from connectctl.ops.clients.kafka_protocol.limit import Unacknowledged
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized, has_version_2
 from connectctl.ops.core.errors import NotAuthorized, Unreachable
@@ -163,7 +161,6 @@ class Sender(BatchSender):
         batch: Parts,
         named: Any = None,
         count: int = 0,
-        answered: Any = None,
     ) -> None:
         self.sent.append((place, batch))
         if not self.refused:
@@ -209,7 +206,7 @@ def test_a_transaction_costs_its_produce_requests_and_one_end_and_has_an_epoch_o
     del coordinator.asked[:]
     for commit in (True, False, True):
         give(made, PLACE, OTHER, PLACE)
-        made.end(commit=commit)
+        made.end(commit=commit, patience=0.5)
     assert coordinator.asked == ["EndTxn"] * 3
     assert [batch for place, batch in sent(made) if place == PLACE] == [
         b"7 4 0", b"7 4 5", b"7 5 0", b"7 5 5", b"7 6 0", b"7 6 5"
@@ -226,7 +223,7 @@ def test_where_the_feature_is_off_partitions_are_added_and_the_epoch_stays_whate
     assert made.bumps_epoch is False
     del coordinator.asked[:]
     give(made, PLACE)
-    made.end(commit=True)
+    made.end(commit=True, patience=0.5)
     give(made, PLACE)
     assert coordinator.asked == ["AddPartitionsToTxn", "EndTxn", "AddPartitionsToTxn"]
     # sequences go on with the epoch
@@ -273,7 +270,7 @@ def test_a_commit_is_asked_for_until_it_is_answered_and_happens_once(
     made.initialise(1)
     give(made, PLACE)
     coordinator.faults["EndTxn"] = list(faults)
-    made.end(commit=True)
+    made.end(commit=True, patience=0.5)
     assert (coordinator.ended, made.who) == ([True], (7, 5))
 
 
@@ -287,8 +284,8 @@ def test_a_coordinator_that_does_not_answer_is_looked_up_again(
     del coordinator.asked[:]
     if not commit:
         with pytest.raises(Unreachable):
-            made.end(commit=False)
-    made.end(commit=commit)
+            made.end(commit=False, patience=0.5)
+    made.end(commit=commit, patience=0.5)
     assert coordinator.asked == ["EndTxn", "FindCoordinator", "EndTxn"]
     assert (coordinator.ended, made.who) == ([commit], (7, 5))
 
@@ -311,14 +308,14 @@ def test_a_login_that_is_refused_is_not_tried_until_time_is_up_but_one_that_was_
     assert coordinator.tried == 3  # type: ignore[attr-defined]
 
 
-def test_a_commit_that_nobody_answers_is_in_doubt_once_its_transaction_cannot_be_open_any_more(
+def test_a_commit_that_nobody_answers_is_in_doubt_once_its_time_is_up(
     made: BatchProducer, coordinator: Coordinator
 ) -> None:
     made.initialise(1)
     give(made, PLACE)
     coordinator.faults["EndTxn"] = ["dropped"] * 1_000_000
     with pytest.raises(Unreachable):
-        made.end(commit=True)
+        made.end(commit=True, patience=0.5)
 
 
 def test_a_commit_of_what_the_coordinator_has_aborted_meanwhile_says_that_the_producer_is_fenced(
@@ -330,7 +327,7 @@ def test_a_commit_of_what_the_coordinator_has_aborted_meanwhile_says_that_the_pr
     # the one behind that.
     coordinator.epoch, coordinator.last, coordinator.state = 5, -1, "CompleteFalse"
     with pytest.raises(Refusal) as told:
-        made.end(commit=True)
+        made.end(commit=True, patience=0.5)
     assert told.value.code == Code.PRODUCER_FENCED
 
 
@@ -343,7 +340,7 @@ def test_before_version_2_neither_a_commit_nor_an_abort_is_repeated(
     for commit in (True, False):
         coordinator.faults["EndTxn"] = ["dropped"]
         with pytest.raises(Unreachable):
-            made.end(commit=commit)
+            made.end(commit=commit, patience=0.5)
     assert coordinator.asked.count("EndTxn") == 2
 
 
@@ -356,7 +353,7 @@ def test_behind_the_last_epoch_comes_another_producer_id(
     for faults in ([], ["lost"], []):
         give(made, PLACE)
         coordinator.faults["EndTxn"] = list(faults)
-        made.end(commit=True)
+        made.end(commit=True, patience=0.5)
         states.append(made.who)
     assert states == [(7, LAST_EPOCH), (8, 0), (8, 1)]
     assert [batch for _, batch in sent(made)] == [b"7 32765 0", b"7 32766 0", b"8 0 0"]
@@ -381,7 +378,7 @@ def test_an_abort_of_what_may_not_have_begun_takes_only_an_epoch_that_follows_it
     give(made, PLACE)
     coordinator.state, coordinator.unknown = "Ongoing" if begun else "Empty", unknown
     del coordinator.asked[:]
-    made.end(commit=False)
+    made.end(commit=False, patience=0.5)
     assert (coordinator.asked, made.who) == (asked, (7, 5))
 
 
@@ -408,12 +405,12 @@ def test_another_coordinator_behind_an_abort_is_no_fence(
     )
     if "lost" in faults:
         with pytest.raises(Unreachable):
-            made.end(commit=False)
+            made.end(commit=False, patience=0.5)
         coordinator.last = -1
-    made.end(commit=False)
+    made.end(commit=False, patience=0.5)
     cast(Sender, made._sender).refused = False
     give(made, PLACE)
-    made.end(commit=True)
+    made.end(commit=True, patience=0.5)
     assert (coordinator.ended, made.who) == ([False, True], (7, 6))
 
 
@@ -427,7 +424,7 @@ def test_an_abort_of_offsets_that_were_not_answered_adds_their_group(
             GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5
         )
     del coordinator.asked[:]
-    made.end(commit=False)
+    made.end(commit=False, patience=0.5)
     assert (coordinator.asked, made.who) == (["AddOffsetsToTxn", "EndTxn"], (7, 5))
 
 
@@ -441,7 +438,7 @@ def test_it_never_takes_the_epoch_of_an_older_client_that_took_its_id_over(
     # began with. To the coordinator our abort looks like a repetition of one that it has performed.
     coordinator.epoch, coordinator.last, coordinator.state = 5, -1, "CompleteFalse"
     with pytest.raises(Refusal) as told:
-        made.end(commit=False)
+        made.end(commit=False, patience=0.5)
     assert (told.value.code, coordinator.epoch) == (Code.PRODUCER_FENCED, 5)
 
 
@@ -453,7 +450,7 @@ def test_offsets_of_a_group_need_no_request_of_their_own_to_add_the_group(
     made.send_group_offsets(
         GroupMembership("g", 7, "m-1"), {TopicPartition("in", 0): GroupOffset(2, None, "")}, 5
     )
-    made.end(commit=True)
+    made.end(commit=True, patience=0.5)
     assert coordinator.asked == ["FindCoordinator", "TxnOffsetCommit", "EndTxn"]
     assert made.who == (7, 5)
 
@@ -468,14 +465,14 @@ def test_partitions_and_leaders_are_looked_up_again_between_two_transactions_onc
         "time",
         SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: None),
     )
-    made.forget_leaders()
     known = made._leaders
+    known.forget()
     for waited, kept in ((299, True), (2, False), (299, True)):
         known._leaders = {PLACE.topic: {PLACE.partition: 1}}
         give(made, PLACE)
         now[0] += waited
         assert known._leaders
-        made.end(commit=True)
+        made.end(commit=True, patience=0.5)
         assert bool(known._leaders) is kept
 
 
@@ -508,8 +505,8 @@ def test_a_transaction_without_anything_is_none(
 ) -> None:
     made.initialise(1)
     del coordinator.asked[:]
-    made.end(commit=True)
-    made.end(commit=False)
+    made.end(commit=True, patience=0.5)
+    made.end(commit=False, patience=0.5)
     assert coordinator.asked == []
 
 
@@ -520,7 +517,6 @@ class Connection:
     """Answers Produce requests with the codes it is given, then with none."""
 
     wants_quiet = False
-    patience = 5.0
 
     def __init__(self) -> None:
         self.codes: list[int] = []
@@ -541,7 +537,6 @@ class Connection:
         parts: Sequence[bytes | memoryview],
         *,
         flexible: bool,
-        seconds: float | None = None,
     ) -> int:
         assert (key, flexible) == (
             ProduceRequest.API_KEY,
@@ -614,38 +609,6 @@ def test_only_a_produce_of_the_newer_version_adds_its_partition(
     assert issubclass(type(connection.requests[0]), ProduceRequest)
 
 
-def test_a_flush_waits_no_longer_than_it_is_told_and_each_answer_no_longer_than_a_request_may_take(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, asked = sender(connection), list[float]()
-
-    def has_answer(seconds: float) -> bool:
-        asked.append(seconds)
-        time.sleep(seconds)
-        return False
-
-    monkeypatch.undo()
-    monkeypatch.setattr(connection, "has_answer", has_answer, raising=False)
-    made.send(1, PLACE, [b"batch"], count=3)
-    with made._limit.until(time.monotonic() + 0.05), pytest.raises(Unacknowledged):
-        made.flush()
-    assert (made.unacknowledged, len(asked), 0 < asked[0] <= 0.05) == (3, 1, True)
-    monkeypatch.setattr(
-        connection, "await_answer", lambda number: _raise(TimeoutError("timed out"))
-    )
-    # the request's own time is over before the patience
-    monkeypatch.setattr(connection, "has_answer", lambda seconds: False)
-    with (
-        made._limit.until(time.monotonic() + 60.0),
-        pytest.raises(TimeoutError, match="timed out"),
-    ):
-        made.flush()
-
-
-def _raise(error: Exception) -> None:
-    raise error
-
-
 def test_a_partition_that_the_coordinator_is_not_ready_for_is_asked_again_and_nothing_overtakes_its_first_batch(
     connection: Connection,
 ) -> None:
@@ -691,22 +654,6 @@ def test_where_a_produce_adds_no_partition_only_the_first_batch_of_all_is_waited
     for number in range(3):
         made.send(1, PLACE, [b"%d" % number])
     assert connection.batches == [b"first", b"0", b"1", b"2"]
-
-
-def test_what_is_answered_for_each_batch_is_told_with_its_offset_once(
-    connection: Connection,
-) -> None:
-    made, told = sender(connection), list[tuple[str, int, int, int]]()
-    connection.codes = [Code.CONCURRENT_TRANSACTIONS, Code.MESSAGE_TOO_LARGE]
-    for name, place in (("refused", PLACE), ("arrived", OTHER)):
-        made.send(
-            1, place, [b"x"], None, 5, lambda *answer, name=name: told.append((name, *answer))
-        )
-    assert made.unacknowledged == 10
-    with pytest.raises(Refusal):
-        made.flush()
-    assert sorted(told) == [("arrived", 0, 0, -1), ("refused", Code.MESSAGE_TOO_LARGE, 0, -1)]
-    assert made.unacknowledged == 0
 
 
 def test_a_broker_that_reads_nothing_for_a_while_is_waited_for_so_much_longer(

@@ -22,12 +22,9 @@ class Connection:
         self.number, self.closed = len(opened), False
         opened.append(self)
 
-    def send(self, request: Any) -> int:
+    def ask(self, request: Any) -> None:
         if self.fails is not None:
             raise self.fails
-        return 1
-
-    def await_answer(self, number: int) -> None: ...
 
     def allow(self, seconds: float) -> None: ...
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from connectctl.ops.clients.kafka_protocol import limit, partition_leaders
+from connectctl.ops.clients.kafka_protocol import partition_leaders
 from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
@@ -30,7 +30,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     given: list[Any] = []
     now = [0.0]
 
-    def of_topic(topic: str, patience: float) -> Any:
+    def of_topic(topic: str) -> Any:
         answer = given.pop(0) if len(given) > 1 else given[0]
         return answer if isinstance(answer, Code) else dict(zip(PLACES, answer, strict=False))
 
@@ -42,13 +42,12 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     )
     clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
     monkeypatch.setattr(partition_leaders, "time", clock)
-    monkeypatch.setattr(limit, "time", clock)
     return given
 
 
 def test_a_topic_is_known_when_one_of_its_partitions_has_a_leader(answers: list[Any]) -> None:
     answers += [Code.UNKNOWN_TOPIC_OR_PARTITION, (NONE, NONE, NONE), (1, NONE, 2)]
-    leaders = PartitionLeaders(SimpleNamespace(timeout=5))  # type: ignore[arg-type]
+    leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
     assert (leaders.partitions("t", 5), leaders.led("t"), leaders.leader(PLACES[2])) == (
         3,
         [0, 2],
@@ -58,7 +57,7 @@ def test_a_topic_is_known_when_one_of_its_partitions_has_a_leader(answers: list[
 
 def test_a_leader_is_waited_for_as_long_as_its_topic_would_be(answers: list[Any]) -> None:
     answers += [(1, NONE, 2), (1, NONE, 2), (1, 3, 2)]
-    leaders = PartitionLeaders(SimpleNamespace(timeout=5))  # type: ignore[arg-type]
+    leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
     leaders.partitions("t", 5)
     assert (leaders.leader(PLACES[1]), leaders.led("t")) == (3, [0, 1, 2])
     leaders.forget()
@@ -72,7 +71,7 @@ def test_a_leader_is_waited_for_as_long_as_its_topic_would_be(answers: list[Any]
 def test_a_topic_without_any_leader_is_refused_when_time_is_up_and_a_missing_right_at_once(
     answers: list[Any],
 ) -> None:
-    leaders = PartitionLeaders(SimpleNamespace(timeout=5))  # type: ignore[arg-type]
+    leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
     for answer, code in [
         ((NONE, NONE, NONE), NONE),
         (Code.TOPIC_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED),

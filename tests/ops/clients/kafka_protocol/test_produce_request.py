@@ -8,7 +8,6 @@ import socket
 import ssl
 import struct
 import threading
-from collections import deque
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -55,7 +54,7 @@ def test_its_parts_are_the_body_that_kafka_python_makes(
 def connection(given: socket.socket) -> RawConnection:
     made = RawConnection.__new__(RawConnection)
     made._wire, made._socket = cast(Any, SimpleNamespace(client_id="connectctl")), given
-    made._asked, made._session, made._unsent = 6, Login.of(0, 0.0), deque()
+    made._asked, made._session = 6, Login.of(0, 0.0)
     return made
 
 
@@ -100,9 +99,8 @@ def test_behind_tls_the_parts_go_as_one_piece() -> None:
         def __del__(self) -> None:
             pass
 
-        def send(self, data: Any, flags: int = 0) -> int:
+        def sendall(self, data: Any, flags: int = 0) -> None:
             sent.append(bytes(data))
-            return len(data)
 
     connection(cast(Any, Encrypted.__new__(Encrypted))).send_parts(
         KEY, 12, [b"one", memoryview(b"two")], flexible=True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections import deque
 from collections.abc import Iterator
 
 import pytest
@@ -23,7 +22,6 @@ def ends() -> Iterator[tuple[RawConnection, socket.socket]]:
         made._socket, made._buffer, made.left = ours, bytearray(ROOM), 0
         made._view, made._at, made._filled = memoryview(made._buffer), 0, 0
         made._asked = made._answered = 0
-        made._unsent = deque()
         yield made, theirs
 
 

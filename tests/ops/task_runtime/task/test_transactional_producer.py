@@ -76,7 +76,6 @@ class Producer:
         records: int,
         made: Any,
         named: Any = None,
-        answered: Any = None,
     ) -> None:
         assert place in self.added
         batch = MemoryRecords(
@@ -162,9 +161,9 @@ def test_a_coordinator_that_fails_at_a_commit_is_asked_whether_it_was_just_fenci
 def test_where_records_did_not_arrive_no_commit_is_asked_for_and_the_transaction_is_aborted(
     handle: TaskProducer,
 ) -> None:
-    producer(handle).refuse["flush"] = Refusal(10)
+    producer(handle).refuse["flush"] = Refusal(10, topic="t")
     handle.begin()
-    with pytest.raises(ConnectctlError, match="write its records"):
+    with pytest.raises(ConnectctlError, match="write its records to topic t"):
         handle.commit(1)
     handle.discard()
     assert producer(handle).calls[:3] == ["flush", "settle", "end commit=False patience=5.0"]
@@ -246,7 +245,7 @@ def test_a_coordinator_that_is_busy_is_asked_again_until_it_decides(
         made, "_ask", lambda doing, request: SimpleNamespace(error_code=codes.pop(0))
     )
     with pytest.raises(Refusal, match="90"):
-        made.end(commit=True)
+        made.end(commit=True, patience=5)
     assert not codes
 
 
@@ -348,10 +347,10 @@ def test_a_group_is_added_once_in_a_transaction_which_is_ended_also_without_reco
     broker: tuple[BatchProducer, Broker],
 ) -> None:
     made, answers = broker
-    made.end(commit=True)
+    made.end(commit=True, patience=5)
     give(made)
     give(made)
-    made.end(commit=True)
+    made.end(commit=True, patience=5)
     give(made)
     whole = ["AddOffsetsToTxn", "FindCoordinator", "TxnOffsetCommit"]
     # Where the group's coordinator is stays known as long as it takes its offsets.
@@ -388,7 +387,7 @@ def test_offsets_of_a_member_that_lost_its_partitions_are_refused_at_once(
         give(made)
     assert caught.value.code == code
     assert answers.asked.count("TxnOffsetCommit") == 1
-    made.end(commit=False)  # what was added has to be aborted
+    made.end(commit=False, patience=5)  # what was added has to be aborted
     assert answers.asked[-1] == "EndTxn"
 
 
@@ -418,7 +417,7 @@ def test_a_row_that_a_broker_refuses_is_named_whatever_batch_it_came_to_be_in(
 ) -> None:
     made: list[Any] = []
 
-    def send(place: Any, count: Any, encode: Any, named: Any, answered: Any) -> None:
+    def send(place: Any, count: Any, encode: Any, named: Any) -> None:
         made.append((place, count, named))
 
     producer(handle).send = send  # type: ignore
@@ -497,7 +496,7 @@ def test_batches_are_no_larger_than_the_topic_takes_and_a_row_that_is_is_named(
     )
     sizes: list[int] = []
 
-    def send(place: TopicPartition, count: int, made: Any, named: Any, answered: Any) -> None:
+    def send(place: TopicPartition, count: int, made: Any, named: Any) -> None:
         sizes.append(len(made(ProducerState(1, 0, 0))))
 
     producer(limited).send = send  # type: ignore
@@ -643,7 +642,7 @@ def test_a_single_record_that_a_broker_refuses_is_named_by_its_place_in_the_sour
 ) -> None:
     named: list[Any] = []
 
-    def send(place: Any, count: Any, made: Any, named_by: Any, answered: Any) -> None:
+    def send(place: Any, count: Any, made: Any, named_by: Any) -> None:
         named.append((place, named_by))
 
     producer(handle).send = send  # type: ignore

@@ -1,1 +1,0 @@
-"""The transactional producer of ``connectctl.producer``, for programs of anybody's own."""
