@@ -18,7 +18,7 @@ LONGEST = (
     "live/test_endurance.py",
     "live/test_demo.py",
     "live/test_run_clusters.py",
-    "live/test_readme.py",
+    "live/test_documented_commands.py",
     "secured",
     "live/test_upgrade_failures.py",
     "live/test_runtime_dataframes.py",

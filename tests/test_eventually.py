@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
+from live import real
 from live.real import DEADLINE, QUIET, eventually
 
 
@@ -19,8 +21,9 @@ def given_up(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     def after(load: float, *deadline: float) -> float:
         now = [0.0]
         with monkeypatch.context() as patch:
-            patch.setattr(time, "monotonic", lambda: now[0])
-            patch.setattr(time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
+            # Only for the module: threads that others have left in this process sleep, too.
+            clock = {"monotonic": lambda: now[0], "sleep": lambda s: now.__setitem__(0, now[0] + s)}
+            patch.setattr(real, "time", SimpleNamespace(**clock))
             patch.setattr(os, "getloadavg", lambda: (load, load, load))
             patch.setattr(os, "cpu_count", lambda: 2)
             with pytest.raises(AssertionError, match="still False after"):

@@ -27,7 +27,7 @@ OTHERS = {
     "streams": "Kafka Streams",
 }
 """What else has releases, by its name in marks."""
-_EACH, _DRAWN, _SLOW = "each commit", "drawn", "`-m slow`"
+_EACH, _TURNS, _DRAWN, _SLOW = "each commit", "by turns", "drawn", "`-m slow`"
 _BLOCK = re.compile(r"(<!-- (\w+): python tests/versions\.py -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -69,10 +69,12 @@ class Collector:
 
 
 def _runs(item: pytest.Item) -> str:
+    from turns import taking_turns  # a plugin, which pytest imports itself
+
     for mark, runs in (("drawn", _DRAWN), ("slow", _SLOW)):
         if item.get_closest_marker(mark) is not None:
             return runs
-    return _EACH
+    return _TURNS if item.path.name in set(taking_turns()) else _EACH
 
 
 def declared() -> set[Proof]:
@@ -134,7 +136,7 @@ def _cell(proofs: set[Proof], what: str, release: str, default: bool = False) ->
 
 
 def _less(runs: set[str]) -> str:
-    often = min(runs, key=(_EACH, _DRAWN, _SLOW).index)
+    often = min(runs, key=(_EACH, _TURNS, _DRAWN, _SLOW).index)
     return "" if often == _EACH else f" ({often})"
 
 

@@ -13,6 +13,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -228,6 +229,16 @@ def listens(address: str, patience: float = CONNECTING) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def not_listening(addresses: Mapping[int, str], patience: float = CONNECTING) -> dict[int, str]:
+    """Return those of the brokers that accept no connection, in the order of their ids.
+    ``addresses`` are ``HOST:PORT`` by id.
+    """
+    with ThreadPoolExecutor(len(addresses) or 1) as pool:
+        listening = pool.map(lambda address: listens(address, patience), addresses.values())
+        offline = [broker for broker, found in zip(addresses, listening, strict=True) if not found]
+    return {broker: addresses[broker] for broker in sorted(offline)}
 
 
 def _shake(host: str, port: int, context: ssl.SSLContext, patience: float) -> None:

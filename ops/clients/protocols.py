@@ -445,6 +445,11 @@ class BrokerReads(Protocol):
         cluster.
         """
 
+    def unreachable(self) -> dict[int, str]:
+        """Return the brokers in the metadata that accept no connection from this machine, with
+        their addresses, ``HOST:PORT``. Metadata has a broker that has died until its session ends.
+        """
+
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         """Properties of every broker, without those that it does not know or hides. Needs
         DescribeConfigs on the cluster.

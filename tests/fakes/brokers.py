@@ -50,6 +50,7 @@ class FakeBrokers:
     complete: bool = True
     problems: dict[int, ConnectctlError] = field(default_factory=dict)
     down: ConnectctlError | None = None
+    offline: dict[int, str] = field(default_factory=dict)
 
     def cluster_id(self) -> str:
         return "fake-cluster"
@@ -57,6 +58,10 @@ class FakeBrokers:
     def versions(self) -> dict[int, BrokerVersion | ConnectctlError]:
         self._answer()
         return self.known
+
+    def unreachable(self) -> dict[int, str]:
+        self._answer()
+        return self.offline
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         self._answer()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.clients.kafka_protocol import cluster_lock
+from connectctl.ops.clients.kafka_protocol.brokers import Brokers
 from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.named_groups import describe
@@ -191,7 +192,10 @@ def test_doctor_names_the_brokers_that_are_down_before_its_time_is_over(three: B
 def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
     name = three.sandbox.layout.name
     assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]
+    brokers = Brokers({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
+    assert brokers.unreachable() == {}
     kill_broker(three.sandbox, 2)
+    assert list(brokers.unreachable()) == [2]
     assert [p.state for p in status(name).processes] == [
         SandboxState.RUNNING,
         SandboxState.STOPPED,

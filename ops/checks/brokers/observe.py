@@ -1,5 +1,5 @@
-"""Observes the brokers for transactions: versions, features, settings, ``__transaction_state``;
-evaluates nothing.
+"""Observes the brokers: which of them accept connections, and for transactions their versions,
+features, settings and ``__transaction_state``; evaluates nothing.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ class BrokerFacts:
     ``sources`` are the producers of source connectors that write to these brokers, ``leader`` the
     producer of the workers' leader, ``sessions`` the session time-outs that sinks request.
     ``enabled`` is whether tasks have transactions now, None if no worker reports it. ``workers``
-    are the workers' versions.
+    are the workers' versions. ``unreachable`` are the addresses of the brokers that accept no
+    connection.
     """
 
     brokers: int
+    unreachable: Mapping[int, str] = field(default_factory=dict)
     versions: Mapping[int, BrokerVersion] = field(default_factory=dict)
     settings: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     transaction_state: TopicFacts | None = None
@@ -95,18 +97,25 @@ def concerned(enabled: bool | None, goal: Goal) -> bool:
 
 
 def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
-    """Observe the facts that transactions depend on, concurrently; without transactions send no
-    requests for them.
+    """Observe which brokers accept connections, and the facts that transactions depend on,
+    concurrently; without transactions send no requests for them.
     """
+    reads, kafka = context.edges.brokers(), context.edges.kafka
     sinks = [connector for connector in context.checked if connector.type == "sink"]
     worker_property = context.worker_property
     sessions, unknown_bounds = sessions_of(sinks, worker_property, context.edges.bootstrap)
-    if not concerned(context.enabled, goal):
-        facts = BrokerFacts(0, enabled=context.enabled, sessions=sessions, unseen=unknown_bounds)
-        return _with_bounds(context, facts) if sessions else facts
     unseen: list[Unseen] = [*unknown_bounds]
-    reads, kafka = context.edges.brokers(), context.edges.kafka
-    with ThreadPoolExecutor(3) as pool:
+    if not concerned(context.enabled, goal):
+        facts = BrokerFacts(
+            0,
+            answer_of(reads.unreachable, unseen, "the brokers' connections") or {},
+            enabled=context.enabled,
+            sessions=sessions,
+            unseen=tuple(unseen),
+        )
+        return _with_bounds(context, facts) if sessions else facts
+    with ThreadPoolExecutor(4) as pool:
+        connections = pool.submit(reads.unreachable)
         versions = pool.submit(reads.versions)
         settings = pool.submit(reads.settings, SETTINGS)
         hidden = pool.submit(reads.hidden, [TRANSACTION_STATE])
@@ -114,6 +123,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         count = answer_of(kafka.brokers, unseen, "the brokers") or 0
         versions_by_broker = answer_of(versions.result, unseen, "the brokers' versions") or {}
         settings_by_broker = answer_of(settings.result, unseen, "the brokers' settings") or {}
+        unreachable = answer_of(connections.result, unseen, "the brokers' connections") or {}
         is_hidden = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
     unseen += _silent(versions_by_broker, "version") + _silent(settings_by_broker, "settings")
     known = {
@@ -131,6 +141,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     unseen += unknown_brokers
     return BrokerFacts(
         brokers=count,
+        unreachable=unreachable,
         versions={
             broker: found
             for broker, found in versions_by_broker.items()

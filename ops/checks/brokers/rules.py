@@ -1,4 +1,6 @@
-"""BROKER001 to BROKER018: the requirements of exactly-once for the observed brokers. Pure."""
+"""BROKER001 to BROKER019: the requirements of exactly-once for the observed brokers, and which of
+them accept no connection. Pure.
+"""
 
 from __future__ import annotations
 
@@ -320,6 +322,17 @@ def session_refused(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
                 )
                 hint = f"Set {sink.property} to {bound} or {'more' if name is LEAST else 'less'}."
                 yield Case(sink.name, message, hint)
+
+
+@rule("BROKER019", Severity.WARNING)
+def unreachable(facts: BrokerFacts, goal: Goal) -> Iterator[Case]:
+    """Yield BROKER019 for each broker in the metadata that accepts no connection."""
+    for broker, address in sorted(facts.unreachable.items()):
+        yield Case(
+            f"broker {broker}",
+            f"The metadata of the cluster has it at {address}, which accepts no connection.",
+            "Start it. If it runs, check its advertised.listeners, and what blocks the connection.",
+        )
 
 
 def _refusing(facts: BrokerFacts, milliseconds: int) -> dict[int, int]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from connectctl.ops.clients.connection_errors import not_listening
 from connectctl.ops.clients.kafka_protocol.broker_fanout import BrokerFanout
 from connectctl.ops.clients.kafka_protocol.client import ClusterClient
 from connectctl.ops.clients.kafka_protocol.consumer_groups import Groups
@@ -15,6 +16,9 @@ from connectctl.ops.clients.kafka_protocol.transaction_requests import finalized
 from connectctl.ops.clients.librdkafka.connection import Connection
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.brokers import BrokerVersion, ReaderGroups
+
+ACCEPTING = 5.0
+"""Seconds for a second connection to a broker that did not accept a first one."""
 
 
 class Brokers(ClusterClient):
@@ -39,6 +43,9 @@ class Brokers(ClusterClient):
             return _version(broker, answer)
 
         return self._all.of_brokers("list their API versions", one)
+
+    def unreachable(self) -> dict[int, str]:
+        return not_listening(not_listening(self._wire.addresses()), ACCEPTING)
 
     def settings(self, names: Sequence[str]) -> dict[int, dict[str, str] | ConnectctlError]:
         async def one(broker: int) -> dict[str, str] | ConnectctlError:

@@ -223,7 +223,14 @@ class KafkaProtocolClient:
         return error
 
     def brokers(self) -> list[int]:
-        return sorted(broker.node_id for broker in self.manager.cluster.brokers())
+        return sorted(self.addresses())
+
+    def addresses(self) -> dict[int, str]:
+        """Return the advertised address of each broker in the metadata, as ``HOST:PORT``."""
+        return {
+            broker.node_id: f"{broker.host}:{broker.port}"
+            for broker in self.manager.cluster.brokers()
+        }
 
     def newest(self, request: Any) -> int:
         """Return the newest version of ``request`` that both sides support; -1 if the brokers do

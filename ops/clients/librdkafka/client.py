@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, ResourceType
-from connectctl.ops.clients.connection_errors import listens
+from connectctl.ops.clients.connection_errors import not_listening
 from connectctl.ops.clients.kafka_protocol.run_presence import holders
 from connectctl.ops.clients.kafka_protocol.transactions import written_by
 from connectctl.ops.clients.librdkafka.connection import PAUSE, Connection
@@ -82,18 +80,12 @@ class Kafka(Connection):
         """
         reported = self.__dict__.get("_metadata")  # in an outage it is not read anew
         known = (
-            {f"{broker.host}:{broker.port}": broker.id for broker in reported.brokers.values()}
+            {broker.id: f"{broker.host}:{broker.port}" for broker in reported.brokers.values()}
             if reported
             else {}
         )
-        with ThreadPoolExecutor(len(known) or 1) as pool:
-            listening = dict(zip(known, pool.map(listens, known), strict=True))
-        offline = [
-            f"{id_} ({address})"
-            for address, id_ in sorted(known.items(), key=itemgetter(1))
-            if not listening[address]
-        ]
-        return offline, len(known)
+        offline = not_listening(known)
+        return [f"{broker} ({address})" for broker, address in offline.items()], len(known)
 
     def _refuse_without_most_brokers(self) -> None:
         """Raise ``Unreachable`` with the brokers that accept no connection if these are most of

@@ -54,13 +54,20 @@ def test_the_workers_property_holds_where_the_sink_has_none_of_its_own() -> None
     )
 
 
-def test_with_the_default_or_with_the_newer_protocol_nobody_is_asked() -> None:
+def test_with_the_default_or_with_the_newer_protocol_nobody_is_asked_for_bounds() -> None:
     down = FakeBrokers(down=NotAuthorized("no"))
-    assert seen(down).unseen == ()
-    assert (
-        seen(down, config={SESSION: "1", "consumer.override.group.protocol": "consumer"}).unseen
-        == ()
-    )
+    newer = {SESSION: "1", "consumer.override.group.protocol": "consumer"}
+    for facts in (seen(down), seen(down, config=newer)):
+        assert [each.what for each in facts.unseen] == ["the brokers' connections"]
+
+
+@pytest.mark.parametrize("goal", Goal)
+def test_a_broker_that_accepts_no_connection_is_named_with_and_without_transactions(
+    goal: Goal,
+) -> None:
+    brokers = FakeBrokers(offline={2: "two:9092"})
+    found = [text for id, text in said(seen(brokers, goal), goal) if id == "BROKER019"]
+    assert found == ["The metadata of the cluster has it at two:9092, which accepts no connection."]
 
 
 def test_bounds_that_a_broker_does_not_describe_are_unknown_and_not_the_default() -> None:
