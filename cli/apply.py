@@ -39,11 +39,6 @@ def unchanged(plan: Plan, output: Output) -> list[Result]:
     return [result(noop.subject, noop.why) for noop in plan.noops]
 
 
-def report_nothing_to_do(plan: Plan, output: Output) -> None:
-    """Report a plan without steps."""
-    report(plan, unchanged(plan, output), output)
-
-
 def report_unfinished(journal: Journal, plan: Plan) -> None:
     """Print a warning for each earlier run on the same Connect cluster that did not end, with the
     commands that end it.

@@ -88,7 +88,8 @@ def _kept(kind: str, ctx: typer.Context, read: Callable[[], list[str]]) -> list[
     return found
 
 
-def _connectors(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def connectors(session: Session, ctx: typer.Context) -> Iterable[str]:
     from connectctl.ops.connect import config_topic
     from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
 
@@ -99,14 +100,16 @@ def _connectors(session: Session, ctx: typer.Context) -> Iterable[str]:
     return config_topic.parse(kafka.image([topic], patience=0)[topic].latest, topic).connectors
 
 
-def _plugin_classes(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def plugin_classes(session: Session, ctx: typer.Context) -> Iterable[str]:
     from connectctl.ops.operations.cluster import plugins
     from connectctl.ops.operations.connectors.access import open_cluster
 
     return (plugin.name for plugin in plugins.read(open_cluster(session).calls).plugins)
 
 
-def _properties(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def properties(session: Session, ctx: typer.Context) -> Iterable[str]:
     """Return ``NAME=`` for the properties of the plugin, and those that the connector sets."""
     from connectctl.ops.connect.connector import path_of
     from connectctl.ops.operations.cluster import plugins
@@ -119,7 +122,8 @@ def _properties(session: Session, ctx: typer.Context) -> Iterable[str]:
     return (f"{name}=" for name in [*config, *defined] if name != "name")
 
 
-def _loggers(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def loggers(session: Session, ctx: typer.Context) -> Iterable[str]:
     from connectctl.ops.operations.cluster import loggers
     from connectctl.ops.operations.connectors.access import open_cluster
 
@@ -128,27 +132,21 @@ def _loggers(session: Session, ctx: typer.Context) -> Iterable[str]:
     )
 
 
-def _workers(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def workers(session: Session, ctx: typer.Context) -> Iterable[str]:
     from connectctl.ops.connect.internal_topics import address
 
     return (address(member.url) or member.url for member in session.group().members)
 
 
-def _transactional_ids(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def transactional_ids(session: Session, ctx: typer.Context) -> Iterable[str]:
     return (listing.id for listing in session.transactions.listed().seen)
 
 
-def _topics(session: Session, ctx: typer.Context) -> Iterable[str]:
+@completes
+def topics(session: Session, ctx: typer.Context) -> Iterable[str]:
     return session.kafka.topic_names()
-
-
-connectors = completes(_connectors)
-topics = completes(_topics)
-workers = completes(_workers)
-plugin_classes = completes(_plugin_classes)
-properties = completes(_properties)
-loggers = completes(_loggers)
-transactional_ids = completes(_transactional_ids)
 
 
 def contexts(ctx: typer.Context, incomplete: str) -> list[str]:

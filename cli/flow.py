@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from connectctl.cli import apply
 from connectctl.cli.garbage_collection import without_collection
@@ -21,9 +21,10 @@ from connectctl.ops.core.saved_plan import check_same_cluster, check_where, stal
 from connectctl.ops.operations.operation import (
     NOTHING_LEFT,
     WHOLE,
-    Access,
+    A,
     Operation,
     Planned,
+    R,
     Remaining,
     Undone,
 )
@@ -76,10 +77,6 @@ def check_fresh(saved: Plan, now: Plan, printed_by: str) -> None:
     raise stale(why, f"Make a new plan: {printed_by}.")
 
 
-R = TypeVar("R")
-A = TypeVar("A", bound=Access)
-
-
 def perform(
     session: Session, operation: Operation[R, A], request: R, options: ApplyOptions
 ) -> Planned:
@@ -106,7 +103,7 @@ def apply_plan(
     access = operation.access_for(session, saved)
     if access is None:
         session.settings.get("group_id")  # an unknown context is an error, whatever the plan
-        apply.report_nothing_to_do(saved, options.output)
+        apply.report(saved, apply.unchanged(saved, options.output), options.output)
         return
     check_where((saved.cluster_id, saved.group_id), (access.cluster_id(), access.group_id))
     with without_collection():

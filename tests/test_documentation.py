@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 
 import pytest
 from connectctl.cli import main
-from connectctl.ops.config import connector_file as config_file
 from connectctl.ops.config import context_file, strimzi
 from connectctl.ops.task_runtime.job import job_file
 from documentation import EXAMPLE, PAGES, ROOT, Block, blocks, name
+from fakes.connectorfiles import parse
 from sources import FILES, below
 from sources import text as source
 
@@ -150,7 +150,7 @@ YAML = [pytest.param(block, id=name(page)) for page in GUIDES for block in block
 @pytest.mark.parametrize("block", YAML)
 def test_yaml_is_a_context_file_or_a_job_or_manifests(block: Block, tmp_path: Path) -> None:
     if strimzi.GROUP in block.text or "/" in block.file:  # a directory of connectors
-        assert all(given.config for given in config_file.parse(block.text.encode(), block.file))
+        assert all(given.config for given in parse(block.text.encode(), block.file))
     elif block.file:
         assert job_file.parse(block.text, tmp_path / block.file).config
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.cli.output import terminal
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.rule_docs import rule_doc, rule_docs
 from connectctl.ops.operations.cluster.group_workers import refuse_unknown
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 def explain_finding(id_: str) -> None:
     """Print the finding in full. Raises ``BadInput`` for an unknown id."""
-    from connectctl.ops.core.rule_docs import rule_doc
-
     doc = rule_doc(id_)
     terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
     for paragraph in doc.text.split("\n\n"):
@@ -37,8 +36,6 @@ def explain_finding(id_: str) -> None:
 
 def list_findings() -> None:
     """Print all findings."""
-    from connectctl.ops.core.rule_docs import rule_docs
-
     rows = [[doc.id, doc.severity, doc.title] for doc in rule_docs().values()]
     terminal.table(["ID", "SEVERITY", "FINDING"], rows)
 

@@ -68,16 +68,6 @@ class Contents:
     refused: BadInput | None = None
 
 
-def parse(raw: bytes, file: str) -> tuple[Given, ...]:
-    """Return the configurations in ``raw``. Raises ``BadInput`` as ``read_contents``, and if there
-    are none.
-    """
-    found = read_contents(raw, file)
-    if found.refused is not None:
-        raise found.refused
-    return found.given
-
-
 def read_contents(raw: bytes, file: str, values: Mapping[str, str] | None = None) -> Contents:
     """Return the contents of a file; see ``read_documents``.
 

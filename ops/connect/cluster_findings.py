@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from connectctl.ops.config.masking import masked
+from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.rest_membership import NotAMember
 from connectctl.ops.connect.worker import Support, Worker
+from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Rule
 from connectctl.ops.kafka.group_state import is_dead
 from connectctl.ops.kafka.replication import brokers_out_of_sync
-
-if TYPE_CHECKING:
-    from connectctl.ops.connect.connect_protocol import ConnectGroup
-    from connectctl.ops.core.errors import ConnectctlError
-    from connectctl.ops.kafka.topics import TopicFacts
+from connectctl.ops.kafka.topics import TopicFacts
 
 NO_MEMBERS = Rule("CLUSTER001", Severity.ERROR)
 REBALANCING = Rule("CLUSTER002", Severity.INFO)

@@ -245,13 +245,7 @@ class Journal:
 
     def plan_of(self, run: Run, kinds: Mapping[str, type[Any]]) -> Plan:
         """Return the plan of a run. Raises ``BadInput`` if it has steps not in ``kinds``."""
-        known = {
-            "clusterId": run.cluster_id,
-            "groupId": run.group_id,
-            "independent": False,
-            "unchanged": [],
-        }
-        return Plan.from_json(known | self.plan(run.id), kinds)
+        return Plan.from_json(self.plan(run.id), kinds)
 
     def mark(self, run: str, step: int, what: str, detail: str | None = None) -> None:
         """Record that a step was begun, is done, or failed; it is synced to disk on return."""
@@ -426,13 +420,8 @@ class Journal:
     def store_artifact(self, content: Iterable[bytes]) -> str:
         """Store a copy of ``content`` for later steps of a run; returns its relative path."""
         hashed = hashlib.sha256()
-
-        def parts() -> Iterator[bytes]:
-            for part in content:
-                hashed.update(part)
-                yield part
-
-        return str(self.write_all(KEPT, hashed.hexdigest, parts()).relative_to(self.directory))
+        path = self.write_all(KEPT, hashed.hexdigest, _hashing(content, hashed))
+        return str(path.relative_to(self.directory))
 
     @contextmanager
     def locked(self, cluster_id: str, group_id: str, run: str = "") -> Iterator[None]:

@@ -75,21 +75,3 @@ def rule_doc(id_: str) -> RuleDoc:
         )
         raise BadInput(f"Unknown finding: {id_}", next_step=hint)
     return found
-
-
-def index() -> str:
-    """Return ``docs/findings/README.md``: every finding with a link to its section."""
-    lines = [
-        "# Findings",
-        "",
-        "Every finding of connectctl by its id. `connectctl preflight --explain ID` prints the "
-        "same text.",
-        "",
-        "| id | severity | finding |",
-        "| --- | --- | --- |",
-    ]
-    for doc in rule_docs().values():
-        anchor = re.sub(r"[^\w -]", "", f"{doc.id} {doc.title}".lower()).replace(" ", "-")
-        title = doc.title.replace("__", r"\_\_").replace("|", r"\|")
-        lines.append(f"| [{doc.id}]({doc.file}#{anchor}) | {doc.severity} | {title} |")
-    return "\n".join(lines) + "\n"

@@ -234,7 +234,7 @@ class Acls:
         return Decision(False, Because.NO_ACL)
 
 
-_OPTIONS = {
+OPTIONS = {
     Resource.TOPIC: "--topic",
     Resource.GROUP: "--group",
     Resource.TRANSACTIONAL_ID: "--transactional-id",
@@ -266,7 +266,7 @@ class Right:
         """Return the right as arguments of kafka-acls.sh (``--operation Describe --group
         connect-prod``), quoted for a shell.
         """
-        option = _OPTIONS.get(self.resource)
+        option = OPTIONS.get(self.resource)
         about = f"{option} {quote(self.name)}" if option else "--cluster"
         pattern = " --resource-pattern-type prefixed" if self.prefixed else ""
         return f"--operation {self.operation.word} {about}{pattern}"

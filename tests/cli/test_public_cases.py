@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from connectctl.ops.config.connector_file import parse
 from connectctl.ops.core.errors import ConnectctlError, Unreachable
 from connectctl.ops.operations.connectors.config import files as config_files
+from fakes.connectorfiles import parse
 from fakes.session import FakeSession
 from fakes.validating import FILE, GOOD, Validating, report, run, session, told
 

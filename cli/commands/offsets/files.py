@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from connectctl.cli import completed_names, flow
 from connectctl.cli.commands.offsets.change import EngineOption
+from connectctl.cli.garbage_collection import without_collection
 from connectctl.cli.options import (
     PENDING,
     ConnectorsArgument,
@@ -62,7 +63,6 @@ def diff(
       connectctl offsets diff -f backup.jsonl 'orders-*'              the cluster against a backup
     """
     from connectctl.cli.commands.offsets.diff_sides import sides
-    from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.diff import differences
 
     if engine is Choice.SPARK and (with_context or file):
@@ -115,7 +115,6 @@ def backup(
     What it writes is read by offsets restore, offsets diff -f, and offsets show -f.
     """
     from connectctl.cli.commands.offsets import spark_backup
-    from connectctl.cli.garbage_collection import without_collection
     from connectctl.ops.operations.offsets.backup import backup_of
     from connectctl.ops.operations.offsets.backup_seal import SEAL_LINES, sealed
     from connectctl.ops.operations.offsets.sources import PATIENCE, sources_of

@@ -14,6 +14,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views import transactions
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.operations.transactions.sources import (
     directory_of,
     group_of,
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from connectctl.cli.session import Session
-    from connectctl.ops.core.finding import Finding
     from connectctl.ops.kafka.visibility import Observation
 
 app = command_group("List transactions, and end them.")
@@ -268,6 +268,4 @@ for command in (transactions_end.abort, transactions_end.commit):
 
 def _troubling(findings: Iterable[Finding]) -> bool:
     """Whether a finding is a warning or an error."""
-    from connectctl.ops.core.finding import Severity
-
     return any(finding.severity is not Severity.INFO for finding in findings)

@@ -17,6 +17,7 @@ from connectctl.cli.options import (
     ListOption,
     OutputOption,
     PendingOption,
+    UndoOptions,
     with_options,
 )
 from connectctl.cli.output import terminal
@@ -292,7 +293,6 @@ def abort(
     """
     from connectctl.cli.commands.runs.apply_resume_undo import undo_run
     from connectctl.cli.commands.upgrade.leave import leave_run
-    from connectctl.cli.options import UndoOptions
 
     found = _run(ctx.obj, run)
     if leave:

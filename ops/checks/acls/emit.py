@@ -17,16 +17,19 @@ from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, stage_of
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.core.unseen import Unseen
-from connectctl.ops.kafka.acls import ANY, Because, Binding, Pattern, Permission, Resource
+from connectctl.ops.kafka.acls import (
+    ANY,
+    OPTIONS,
+    Because,
+    Binding,
+    Pattern,
+    Permission,
+    Resource,
+)
 
 KIND = "AclBindings"
 _NAMES_AT_ONCE = 50
 """The most names in one command: each command starts a JVM, and the length of a line is limited."""
-_OPTION = {
-    Resource.TOPIC: "--topic",
-    Resource.GROUP: "--group",
-    Resource.TRANSACTIONAL_ID: "--transactional-id",
-}
 _CLIENT = '${CLIENT_PROPERTIES:+--command-config "$CLIENT_PROPERTIES"}'
 _HEADING = {
     AclStage.DISABLED: "Needed by the cluster as it is now",
@@ -252,7 +255,7 @@ def _operations(words: Iterable[str]) -> list[str]:
 def _what(resource: Resource, pattern: Pattern, names: Iterable[str]) -> list[str]:
     if resource is Resource.CLUSTER:
         return ["--cluster"]
-    parts = [part for name in names for part in _option(_OPTION[resource], name)]
+    parts = [part for name in names for part in _option(OPTIONS[resource], name)]
     return [
         *parts,
         *(["--resource-pattern-type", "prefixed"] if pattern is Pattern.PREFIXED else []),

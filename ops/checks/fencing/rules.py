@@ -17,15 +17,11 @@ JITTER = 0.2
 _FENCING_FIXED_IN = (3, 7, 1)
 
 
-def enabling_now(facts: FencingFacts, goal: Goal) -> bool:
-    """Return whether a round that is due now matters under the goal."""
-    return goal is Goal.NOW and enabling(facts, goal)
-
-
 @Several
 def due(facts: FencingFacts, goal: Goal) -> Iterator[Finding]:
-    """Yield FENCE008 for each round that is due."""
-    yield from filter(None, map(diagnose, facts.rounds if enabling_now(facts, goal) else ()))
+    """Yield FENCE008 for each round that is due, if rounds are due under the goal."""
+    if goal is Goal.NOW and enabling(facts, goal):
+        yield from filter(None, map(diagnose, facts.rounds))
 
 
 @rule("FENCE010", Severity.ERROR, when=enabling)

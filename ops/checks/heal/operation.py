@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.checks.heal.planning import (
     HOUR,
@@ -16,28 +16,25 @@ from connectctl.ops.checks.heal.planning import (
     plan_heal,
 )
 from connectctl.ops.checks.heal.steps import EndDecided, HealContext, RestartPart
-from connectctl.ops.checks.runner import doctor_run
+from connectctl.ops.checks.runner import CheckRun, doctor_run
 from connectctl.ops.connect import zombie_fencing
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State, cause_of
 from connectctl.ops.connect.health import failed_parts, part_name
+from connectctl.ops.core.journal import Journal, StepEvent
+from connectctl.ops.core.plan import Plan
+from connectctl.ops.core.step import Step
 from connectctl.ops.core.unseen import Unseen, answer_of
+from connectctl.ops.operations.connectors.access import ClusterAccess
 from connectctl.ops.operations.connectors.contradictions import refuse_doubtful
 from connectctl.ops.operations.connectors.cure import AwaitRound, RestartWhatFailed, SetOverrides
 from connectctl.ops.operations.connectors.cure_operation import Cure
 from connectctl.ops.operations.connectors.operation import ConnectorOperation
 from connectctl.ops.operations.operation import Planned
 from connectctl.ops.operations.transactions.abort import EndContext
+from connectctl.ops.operations.transactions.hanging import Hanging
 from connectctl.ops.operations.transactions.operations import searched
 from connectctl.ops.operations.transactions.write_marker import AbortHanging, CommitHanging
-
-if TYPE_CHECKING:
-    from connectctl.ops.checks.runner import CheckRun
-    from connectctl.ops.core.journal import Journal, StepEvent
-    from connectctl.ops.core.plan import Plan
-    from connectctl.ops.core.step import Step
-    from connectctl.ops.operations.connectors.access import ClusterAccess
-    from connectctl.ops.operations.transactions.hanging import Hanging
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.connector import State
 from connectctl.ops.connect.health import failed_parts, part_name, parts_in
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.step import Step
+from connectctl.ops.kafka.acls import Right
 from connectctl.ops.operations.connectors.context import POLL
 from connectctl.ops.operations.connectors.cure import CureContext
 from connectctl.ops.operations.transactions.abort import EndContext
@@ -21,9 +22,6 @@ from connectctl.ops.operations.transactions.write_marker import (
     CommitHanging,
     MarkHanging,
 )
-
-if TYPE_CHECKING:
-    from connectctl.ops.kafka.acls import Right
 
 STEADY = 3.0
 """Seconds for which a restarted part must stay RUNNING: many failures repeat with the first

@@ -43,9 +43,7 @@ def observe(context: CheckContext, now: float) -> History:
         rhythms_of_topic=tuple(
             rhythm for each in own if not each.held_back for rhythm in each.rhythms.values()
         ),
-        config_end=max(config.end_offsets.values(), default=0) if config else None,
         config_read=config is not None and not config.held_back,
-        status_read=status is not None and not status.held_back,
         unseen=tuple(unseen),
     )
 

@@ -74,9 +74,7 @@ class History:
 
     Compaction removes older records of a key: what is not here may have happened nevertheless.
     ``offset_times`` are by connector and raw key of the offsets topics, in seconds since the epoch,
-    the newest ``MOST`` of each, oldest first. ``config_end`` is the offset after the last record of
-    the config topic, None if it was not read. ``config_read`` and ``status_read``: the topic was read
-    to its end.
+    the newest ``MOST`` of each, oldest first. ``config_read``: the config topic was read to its end.
     """
 
     statuses: Mapping[Part, tuple[StatusRecord, ...]] = field(default_factory=dict)
@@ -88,9 +86,7 @@ class History:
     """The rhythm of each source partition's offsets by connector, of topics read to their ends."""
     rhythms_of_topic: tuple[Rhythm, ...] = ()
     """Those in the workers' own offsets topic, if it was read to its end."""
-    config_end: int | None = None
     config_read: bool = False
-    status_read: bool = False
     unseen: tuple[Unseen, ...] = ()
 
     def newest_status_at(self, connector: str, tasks: Iterable[int]) -> float | None:

@@ -129,18 +129,18 @@ def paced(
     """
     boundary = connector.config.get(BOUNDARY, Boundary.POLL).strip().lower()
     interval, timeout = (
-        _number(connector.config.get(INTERVAL)),
-        _number(connector.config.get(TIMEOUT)),
+        whole_number(connector.config.get(INTERVAL)),
+        whole_number(connector.config.get(TIMEOUT)),
     )
     if interval is None:
-        interval = _number(context.worker_property("offset.flush.interval.ms"))
+        interval = whole_number(context.worker_property("offset.flush.interval.ms"))
     reported = {known.timeout_ms for n, known in tasks.items() if _is_its_own(connector, n, known)}
     if timeout is None:
         # The coordinator stores the value that the producer requested, wherever that was set.
         timeout = (
             min(reported)
             if reported
-            else _number(context.worker_property("producer.transaction.timeout.ms"))
+            else whole_number(context.worker_property("producer.transaction.timeout.ms"))
         )
     return TransactionPacing(
         name=connector.name,
@@ -176,10 +176,6 @@ def _is_its_own(connector: Connector, task: int, known: Transaction) -> bool:
         and known.state != "Empty"
         and known.timeout_ms > 0
     )
-
-
-def _number(text: str | None) -> int | None:
-    return whole_number(text)
 
 
 def _failed(context: CheckContext, connector: Connector) -> Sequence[FailedTask]:

@@ -17,12 +17,6 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized,
 _Result = TypeVar("_Result")
 
 
-class SchemaRefused(ConnectctlError):
-    """The registry does not accept a schema or does not have it. ``code``: schema-refused."""
-
-    code = "schema-refused"
-
-
 @dataclass(frozen=True)
 class Registered:
     """A schema of the registry: ``kind`` is AVRO, JSON or PROTOBUF; ``references`` are the texts of
@@ -50,7 +44,7 @@ class Registry:
         self._by_id: dict[int, Registered] = {}
 
     def schema(self, schema_id: int) -> Registered:
-        """Return a schema by its id. Raises ``SchemaRefused`` if there is none."""
+        """Return a schema by its id. Raises ``ConnectctlError`` if there is none."""
         if schema_id not in self._by_id:
             found = self._ask(f"schema {schema_id}", lambda: self._client.get_schema(schema_id))
             self._by_id[schema_id] = self._registered(schema_id, found)
@@ -66,7 +60,7 @@ class Registry:
         return int(found)
 
     def lookup(self, subject: str, kind: str, text: str, *, normalize: bool = False) -> int:
-        """Return the id of a schema that ``subject`` has. Raises ``SchemaRefused`` if it has not."""
+        """Return the id of a schema of ``subject``. Raises ``ConnectctlError`` if it is not one."""
         schema = RegistrySchema(text, kind)
         found = self._ask(
             f"the schema of {subject}",
@@ -75,7 +69,7 @@ class Registry:
         return int(found.schema_id)
 
     def latest(self, subject: str) -> Registered:
-        """Return the newest schema of ``subject``. Raises ``SchemaRefused`` if it has none."""
+        """Return the newest schema of ``subject``. Raises ``ConnectctlError`` if it has none."""
         found = self._ask(subject, lambda: self._client.get_latest_version(subject))
         return self._registered(int(found.schema_id), found.schema)
 
@@ -97,7 +91,8 @@ class Registry:
 
     def _ask(self, what: str, ask: Callable[[], _Result]) -> _Result:
         """Return the registry's answer. The client repeats a request that fails in a way that may
-        pass. Raises ``Unreachable``, ``NotAuthorized`` and ``SchemaRefused``, all without secrets.
+        pass. Raises ``Unreachable``, ``NotAuthorized``, and ``ConnectctlError`` with the code
+        schema-refused for a schema that the registry refuses or does not have, all without secrets.
         """
         try:
             return ask()
@@ -146,11 +141,12 @@ class Registry:
             return self._garbage(what, f"{status}: {why}")
         if status >= 500 or status == 429:
             return Unreachable(f"The Schema Registry {self.url} failed ({status}): {what}", why=why)
-        return SchemaRefused(
+        return ConnectctlError(
             f"The Schema Registry {self.url} refuses {what}"
             if status != 404
             else f"The Schema Registry {self.url} does not have {what}",
             why=why,
+            code="schema-refused",
         )
 
     def _garbage(self, what: str, why: str) -> Unreachable:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from connectctl.ops.operations.connectors.access import ClusterAccess, observed_cluster
 from connectctl.ops.operations.connectors.context import StepContext
 from connectctl.ops.operations.connectors.steps import restarts_instead
-from connectctl.ops.operations.operation import Operation, Planned, Remaining
+from connectctl.ops.operations.operation import Operation, Planned, R, Remaining
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import Clients
     from connectctl.ops.core.journal import Run
     from connectctl.ops.core.plan import Plan
-
-R = TypeVar("R")
 
 
 class ConnectorOperation(Operation[R, ClusterAccess]):

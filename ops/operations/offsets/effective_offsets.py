@@ -47,7 +47,7 @@ def assemble(snapshot: OffsetsSnapshot, query: OffsetsQuery) -> SourceOffsets:
     if query.connectors:
         names = selected_names(query.connectors, names, configured)
     unread = {finding.subject for finding in found if finding.id == "OFFSETS011"}
-    partitions = len(snapshot.global_topic.image.end_offsets) if snapshot.global_topic else 0
+    partitions = partitions_in(snapshot.global_topic)
     connectors = []
     for name in names:
         store, topic = snapshot.stores.get(name), snapshot.dedicated.get(name)

@@ -5,7 +5,7 @@ marker.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from connectctl.ops.clients.protocols import Clients
 from connectctl.ops.core.errors import BadInput
@@ -14,7 +14,7 @@ from connectctl.ops.core.step import Step
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.visibility import Complete, Gap, Observation, gap_findings
 from connectctl.ops.operations.fencing.snapshot import FenceRequest
-from connectctl.ops.operations.operation import Operation, Planned
+from connectctl.ops.operations.operation import Operation, Planned, R
 from connectctl.ops.operations.transactions.abort import (
     AbortOpen,
     EndContext,
@@ -71,9 +71,6 @@ class HangingTransaction:
     start_offset: int | None = None
     producer_id: int | None = None
     force: bool = False
-
-
-R = TypeVar("R")
 
 
 class EndTransaction(Operation[R, TransactionAccess]):

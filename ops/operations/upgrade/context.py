@@ -139,7 +139,7 @@ class UpgradeContext(StepContext):
         return HealthCriteria(
             expected=tuple(worker for worker in self.expected() if worker not in away),
             workers_only=bool(away),
-            baseline=self.baseline.ranks(),
+            baseline={component.part: component.rank for component in self.baseline.unhealthy},
             looks=self.patience.looks,
             timeout=self.patience.timeout,
             max_failures=self.patience.max_failures,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from connectctl.ops.connect.health import (
-    Part,
     UnhealthyComponent,
     UnhealthyWorker,
     unhealthy_workers,
@@ -149,10 +148,6 @@ class Baseline:
     def broken(self) -> tuple[str, ...]:
         """The addresses of workers that served no requests."""
         return tuple(address for address, worker in self.workers.items() if worker.broken)
-
-    def ranks(self) -> dict[Part, int]:
-        """The rank of each unhealthy connector and task."""
-        return {component.part: component.rank for component in self.unhealthy}
 
     def has_workers_of(self, other: Baseline) -> bool:
         """Whether workers, modes and releases are the same: a plan depends on them, and its steps

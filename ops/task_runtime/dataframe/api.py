@@ -26,7 +26,7 @@ from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
 from connectctl.ops.kafka.topics import KnownEnds, furthest
-from connectctl.ops.kafka.visibility import Reason, whole
+from connectctl.ops.kafka.visibility import Observation, Reason, whole
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
 from connectctl.ops.operations.fencing.batch_fencer import fence_ids
 from connectctl.ops.task_runtime.attempt.control_channel import driver_address
@@ -46,7 +46,7 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, Micro
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
-from connectctl.ops.task_runtime.dataframe.task import Writing
+from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
 from connectctl.ops.task_runtime.dataframe.validate import (
     check_columns,
     check_committed,
@@ -64,8 +64,6 @@ from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import TransactionCalls
     from connectctl.ops.kafka.transactions import Listing
-    from connectctl.ops.kafka.visibility import Observation
-    from connectctl.ops.task_runtime.dataframe.task import FrameReport
     from pyspark.sql import DataFrame
 
 ROWS_PER_TRANSACTION = 200_000

@@ -18,7 +18,7 @@ from connectctl.ops.clients.spark.executors import spare_archives
 from connectctl.ops.clients.spark.session import first_line
 from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.attempt.task_attempt import FAILED
+from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
 from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
 from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
@@ -26,7 +26,6 @@ from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
-    from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from pyspark.sql import DataFrame, SparkSession
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.core.errors import Refused
 from connectctl.ops.operations.cluster.internal_topic_discovery import those_that_exist
-from connectctl.ops.task_runtime.attempt.control_channel import driver_address
+from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress, driver_address
 from connectctl.ops.task_runtime.connectors import dataframe
 from connectctl.ops.task_runtime.dataframe.batch_round import DataFrameRound, readable
 from connectctl.ops.task_runtime.dataframe.column_conversion import with_schemas
@@ -20,15 +20,13 @@ from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRe
 from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed
-from connectctl.ops.task_runtime.job.prepare import offsets_topic
+from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic
 from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits
     from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
     from connectctl.ops.task_runtime.job.internal_topics import RunClients
-    from connectctl.ops.task_runtime.job.prepare import PreparedJob
     from connectctl.ops.task_runtime.task.retries import RetryPolicy
     from pyspark.sql import DataFrame, SparkSession
 

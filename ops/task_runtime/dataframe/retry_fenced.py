@@ -11,15 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from connectctl.ops.task_runtime.dataframe.micro_batch import Late
-from connectctl.ops.task_runtime.dataframe.task import joined
+from connectctl.ops.task_runtime.dataframe.task import FrameReport, joined
 from connectctl.ops.task_runtime.job.scheduler import MAX_FENCED_ROUNDS, PAUSE
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.task import FrameReport
 
 
 def until_through(

@@ -14,12 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.connect.source_keys import connect_json
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe.column_conversion import ColumnConverter
 from connectctl.ops.task_runtime.dataframe.partition_slices import (
+    FrameColumns,
     PartitionSlice,
     columnar,
     partition_slices,
@@ -29,14 +30,12 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     IDLE,
     ColumnBatch,
     Event,
+    Offsets,
+    StoredOffsets,
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets as Reader
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
-    from connectctl.ops.task_runtime.spi.transaction_batch import Offsets, StoredOffsets
 
 MOST_BYTES = 64 << 20
 """The maximum size of a transaction, give or take an Arrow batch: all of it is in memory until it

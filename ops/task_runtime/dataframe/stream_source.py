@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from connectctl.ops.connect.source_keys import SourceKey, parse_key
 from connectctl.ops.connect.stream_source_partitions import STREAM
@@ -28,14 +28,15 @@ from connectctl.ops.task_runtime.dataframe.micro_batch import (
 )
 from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlice
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows, PartitionValues
-from connectctl.ops.task_runtime.spi.transaction_batch import END, IDLE, Event, TransactionBatch
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.spi.transaction_batch import (
-        Offsets,
-        RefreshableOffsets,
-        StoredOffsets,
-    )
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    END,
+    IDLE,
+    Event,
+    Offsets,
+    RefreshableOffsets,
+    StoredOffsets,
+    TransactionBatch,
+)
 
 MOST_NAMED = 3
 """Late rows that are named."""

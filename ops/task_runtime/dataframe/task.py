@@ -9,10 +9,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from connectctl.ops.core.errors import ConnectctlError, TimedOut, Unreachable
-from connectctl.ops.task_runtime.attempt.control_channel import HEARTBEAT, TaskChannel
+from connectctl.ops.task_runtime.attempt.control_channel import (
+    HEARTBEAT,
+    DriverAddress,
+    TaskChannel,
+)
 from connectctl.ops.task_runtime.attempt.newest_attempt import Attempt, Superseded
 from connectctl.ops.task_runtime.attempt.shared_clients import SharedClients
 from connectctl.ops.task_runtime.attempt.task_attempt import (
@@ -25,20 +29,21 @@ from connectctl.ops.task_runtime.attempt.task_attempt import (
 from connectctl.ops.task_runtime.attempt.task_kernel import source_ledger, task_kernel
 from connectctl.ops.task_runtime.attempt.task_spec import TaskSpec
 from connectctl.ops.task_runtime.dataframe.generation_start import with_generation
+from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistryClient
+from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.prefetch import Prefetch
 from connectctl.ops.task_runtime.dataframe.source import DataFrameRows
 from connectctl.ops.task_runtime.dataframe.stream_source import StreamRows
 from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskStats
+from connectctl.ops.task_runtime.spi.transaction_batch import (
+    EndReason,
+    RecordSource,
+    TaskResult,
+    TaskStats,
+)
 from connectctl.ops.task_runtime.task.progress import TaskProgress, heartbeat
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
-
-if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.attempt.control_channel import DriverAddress
-    from connectctl.ops.task_runtime.dataframe.micro_batch import MicroBatch
-    from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
-    from connectctl.ops.task_runtime.spi.transaction_batch import RecordSource, TaskResult
 
 TO_THE_END = TaskLimits(math.inf, silence=math.inf)
 REMEDIES = (

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from connectctl.ops.task_runtime.attempt.task_attempt import AT_WORK, FAILED, TaskReport
-from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
-from connectctl.ops.task_runtime.spi.metrics import TaskMeter
-from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
+from connectctl.ops.task_runtime.spi.metrics import Totals
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
 from connectctl.ops.task_runtime.task.attempt_loop import LONGER
 
@@ -26,17 +23,11 @@ MOST_ATTEMPTS = 64
 
 
 @dataclass
-class TaskTotals:
+class TaskTotals(Totals):
     """The totals of a task in all leases. ``failure`` and ``trace`` are the reason why it does not
     run any more. ``stop_failure`` is the error that it raised while stopping.
     """
 
-    records: int = 0
-    transactions: int = 0
-    aborted: int = 0
-    instances: int = 0
-    smallest: int | None = None
-    largest: int = 0
     doubts: int = 0
     fenced: int = 0
     state: str = "RUNNING"
@@ -48,14 +39,6 @@ class TaskTotals:
     slow_in_a_row: int = 0
     last: str | None = None
     stop_failure: str | None = None
-    waited: float = 0.0
-    unwritten: Collection[str] = ()
-    unwritten_because: str | None = None
-    meter: TaskMeter = field(default_factory=TaskMeter)
-    sink: SinkMeter | None = None
-    latency: LatencyMeter = field(default_factory=LatencyMeter)
-    last_latency: LatencyMeter = field(default_factory=LatencyMeter)
-    """The latency between the last two statuses of the task."""
 
     @property
     def end(self) -> str:

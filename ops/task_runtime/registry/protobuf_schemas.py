@@ -111,7 +111,7 @@ class ConnectSchemas:
         if message.full_name in _LOGICAL_SCHEMAS:
             return {**_LOGICAL_SCHEMAS[message.full_name], "optional": True}
         if is_map(descriptor):
-            keys, values = (_without_field(self._field(each)) for each in message.fields)
+            keys, values = (of.plain(self._field(each)) for each in message.fields)
             made = {"type": "map", "keys": keys, "values": values, "optional": True}
             return {**made, "name": _map_name(self._name(message))}
         return {**self.schema(message), "optional": True}
@@ -150,10 +150,6 @@ def _is_synthetic(oneof: Any) -> bool:
 
 def _is_optional(descriptor: FieldDescriptor) -> bool:
     return bool(descriptor.has_presence and not descriptor.is_required)
-
-
-def _without_field(schema: dict[str, Any]) -> dict[str, Any]:
-    return {name: each for name, each in schema.items() if name != "field"}
 
 
 def _params(descriptor: FieldDescriptor) -> Mapping[str, str]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from connectctl.ops.core.errors import BadInput
 
 DLQ = "errors.deadletterqueue."
-_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True)
@@ -89,9 +88,9 @@ def _number(configs: Mapping[str, str], name: str, default: int) -> int:
 
 def _flag(configs: Mapping[str, str], name: str) -> bool:
     given = configs.get(name, "false").strip().lower()
-    if given not in _BOOLEANS:
+    if given not in ("true", "false"):
         raise _invalid(name, given, "true or false")
-    return _BOOLEANS[given]
+    return given == "true"
 
 
 def _invalid(name: str, given: str, allowed: str) -> BadInput:

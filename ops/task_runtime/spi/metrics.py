@@ -9,8 +9,8 @@ Without exactly-once, the records between two flushes of offsets count as a tran
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from connectctl.ops.task_runtime.spi.error_meter import ErrorMeter, error_metrics
 from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter, in_ms, latency_metrics
@@ -90,20 +90,33 @@ class TaskMeter(CommitMeter, ErrorMeter):
         self.settled, self.read_settled = self.polled, self.read
 
 
-class Totals(Protocol):
-    """The totals of a task so far."""
+@dataclass
+class Counters:
+    """A task's counters, in one lease or in all. Sizes are records per committed transaction."""
 
-    records: int
-    transactions: int
-    aborted: int
-    waited: float
-    smallest: int | None
-    largest: int
-    meter: TaskMeter
-    unwritten: Collection[str]
-    sink: SinkMeter | None
-    latency: LatencyMeter
-    last_latency: LatencyMeter
+    records: int = 0
+    transactions: int = 0
+    aborted: int = 0
+    instances: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    meter: TaskMeter = field(default_factory=TaskMeter)
+    unwritten: Collection[str] = ()
+    """The keys, as text, whose newest offset in the dedicated offsets topic may be missing in the
+    global one.
+    """
+    unwritten_because: str | None = None
+    latency: LatencyMeter = field(default_factory=LatencyMeter)
+
+
+@dataclass
+class Totals(Counters):
+    """The totals of a task so far. ``sink`` is None for a source."""
+
+    waited: float = 0.0
+    sink: SinkMeter | None = None
+    last_latency: LatencyMeter = field(default_factory=LatencyMeter)
+    """The latency between the last two statuses of the task."""
 
 
 def metrics(total: Totals) -> Metrics:

@@ -63,6 +63,11 @@ def decimal(scale: int) -> Schema:
     return {**_primitive("bytes", DECIMAL_NAME), "parameters": {"scale": str(scale)}}
 
 
+def plain(field: Schema) -> Schema:
+    """Return the schema of a field without its name."""
+    return {name: each for name, each in field.items() if name != "field"}
+
+
 def array(items: Schema) -> Schema:
     return {"type": "array", "items": items, "optional": False}
 

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Protocol
 from connectctl.ops.kafka.copied_records import CopiedRecords
 from connectctl.ops.kafka.record_batch_encoder import RecordColumns
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.spi.latency_meter import LatencyMeter
-from connectctl.ops.task_runtime.spi.metrics import TaskMeter
+from connectctl.ops.task_runtime.spi.metrics import Counters
 from connectctl.ops.task_runtime.spi.sink_meter import SinkMeter
 from connectctl.ops.task_runtime.task.progress import TaskProgress
 
@@ -277,29 +276,14 @@ class EndReason(StrEnum):
 
 
 @dataclass
-class TaskStats:
-    """A task's counters for its metrics, and its ``progress``. Sizes are records per committed
-    transaction.
-    """
+class TaskStats(Counters):
+    """A task's counters for its metrics, and its ``progress``."""
 
-    records: int = 0
-    transactions: int = 0
-    aborted: int = 0
-    instances: int = 0
-    smallest: int | None = None
-    largest: int = 0
     doubts: list[str] = field(default_factory=list)
-    meter: TaskMeter = field(default_factory=TaskMeter)
     reached: Mapping[str, KnownEnds] = field(default_factory=dict)
     """The known ends of the offsets topics, as in ``TaskSpec.reached``."""
     progress: TaskProgress = field(default_factory=TaskProgress)
-    unwritten: Collection[str] = ()
-    """The keys, as text, whose newest offset in the dedicated offsets topic may be missing in the
-    global one.
-    """
-    unwritten_because: str | None = None
     sink: SinkMeter = field(default_factory=SinkMeter)
-    latency: LatencyMeter = field(default_factory=LatencyMeter)
     lines: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_LINES))
     """The newest messages of a sink's task for the user."""
     assigned: Collection[str] = ()

@@ -1,4 +1,6 @@
-"""The transformations of a configuration, in their order (``TransformationChain``)."""
+"""The transformations of a configuration, in their order (``TransformationChain``), and their
+predicates.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,15 @@ from connectctl.ops.task_runtime.transforms.fields import (
 from connectctl.ops.task_runtime.transforms.flatten import flatten
 from connectctl.ops.task_runtime.transforms.insert_field import insert_field
 from connectctl.ops.task_runtime.transforms.masks import mask_field
-from connectctl.ops.task_runtime.transforms.predicates import PREDICATES, Test
+from connectctl.ops.task_runtime.transforms.patterns import java_pattern
 from connectctl.ops.task_runtime.transforms.properties import Change, Properties
 from connectctl.ops.task_runtime.transforms.timestamps import timestamp_converter
 from connectctl.ops.task_runtime.transforms.topics import regex_router, timestamp_router
 
 Apply = Callable[[Any], Any]
 """Changes a record of its own and returns it; None leaves it out. Raises ``DataError``."""
+Test = Callable[[Any], bool]
+"""Returns whether a transformation is applied to a record."""
 PACKAGE = "org.apache.kafka.connect.transforms."
 
 
@@ -77,6 +81,28 @@ TRANSFORMS: Mapping[str, Callable[[Properties], Apply]] = {
     for side, on in _SIDES.items()
 }
 """Java's classes, each with the function that makes its transformation."""
+
+
+def _topic_name_matches(properties: Properties) -> Test:
+    pattern = java_pattern(properties, "pattern")
+    return lambda record: pattern.fullmatch(record.topic) is not None
+
+
+def _has_header_key(properties: Properties) -> Test:
+    name = properties.required("name")
+    return lambda record: any(each == name for each, _ in record.headers)
+
+
+def _record_is_tombstone(properties: Properties) -> Test:
+    return lambda record: record.value is None
+
+
+PREDICATES: Mapping[str, Callable[[Properties], Test]] = {
+    f"{PACKAGE}predicates.TopicNameMatches": _topic_name_matches,
+    f"{PACKAGE}predicates.HasHeaderKey": _has_header_key,
+    f"{PACKAGE}predicates.RecordIsTombstone": _record_is_tombstone,
+}
+"""Java's predicates, each with the function that makes its test."""
 
 
 @dataclass(frozen=True)

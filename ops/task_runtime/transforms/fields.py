@@ -7,7 +7,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import java_map
 from connectctl.ops.core.errors import BadInput
-from connectctl.ops.task_runtime.spi.schema import DataError, Schema
+from connectctl.ops.task_runtime.spi.schema import DataError, Schema, plain
 from connectctl.ops.task_runtime.transforms.field_path import field_path, schema_at, value_at
 from connectctl.ops.task_runtime.transforms.properties import Change, Properties
 from connectctl.ops.task_runtime.transforms.structs import (
@@ -16,7 +16,6 @@ from connectctl.ops.task_runtime.transforms.structs import (
     field_value,
     fields_of,
     ordered,
-    plain,
     remembering,
     require_map,
     require_struct,

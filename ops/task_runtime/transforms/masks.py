@@ -6,6 +6,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from connectctl.ops.connect.source_keys import java_map
+from connectctl.ops.task_runtime.spi.json_schemas import BITS
 from connectctl.ops.task_runtime.spi.schema import DataError, Schema
 from connectctl.ops.task_runtime.transforms.java_types import (
     ZERO,
@@ -28,7 +29,6 @@ from connectctl.ops.task_runtime.transforms.structs import (
     require_struct,
 )
 
-_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _KINDS = {int: "int64", Int8: "int8", Int16: "int16", Int32: "int32"} | {
     float: "double",
     Float32: "float",
@@ -92,7 +92,7 @@ def _replaced(value: Any, field: Schema | None, text: str) -> Any:
             if field is not None and field["type"] == "float":
                 return single(float(number))
             return Float32(single(float(number))) if kind == "float" else float(number)
-        bits = _BITS[kind if field is None else field["type"]]
+        bits = BITS[kind if field is None else field["type"]]
         return type(value)(wrapped(wrapped(int(number), 64), bits))
     except (InvalidOperation, ValueError, OverflowError) as e:
         raise DataError(

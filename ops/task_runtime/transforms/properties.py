@@ -13,7 +13,6 @@ Change = Callable[[Any, Any, Any], tuple[Any, Any]]
 ``DataError``.
 """
 OF_STAGE = ("type", "predicate", "negate", "plugin.version")
-_BOOLEANS = {"true": True, "false": False}
 
 
 class Properties:
@@ -57,9 +56,9 @@ class Properties:
 
     def flag(self, name: str, *, default: bool) -> bool:
         value = str(self.text(name, str(default))).strip().lower()
-        if value not in _BOOLEANS:
+        if value not in ("true", "false"):
             raise self.invalid(name, value, "use true or false")
-        return _BOOLEANS[value]
+        return value == "true"
 
     @property
     def with_defaults(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from connectctl.ops.connect.source_keys import java_map
 from connectctl.ops.task_runtime.spi.json_schemas import value_of
-from connectctl.ops.task_runtime.spi.schema import DataError, Schema
+from connectctl.ops.task_runtime.spi.schema import DataError, Schema, plain
 from connectctl.ops.task_runtime.transforms.java_types import class_name
 
 Members = Mapping[str, Any]
@@ -68,11 +68,6 @@ def field_value(value: Members, field: Schema, *, with_default: bool = True) -> 
 
 def as_field(schema: Schema, name: str) -> Schema:
     return {**plain(schema), "field": name}
-
-
-def plain(field: Schema) -> Schema:
-    """Return the schema of a field without its name."""
-    return {name: each for name, each in field.items() if name != "field"}
 
 
 def ordered(schema: Schema) -> Schema:

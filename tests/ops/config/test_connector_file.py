@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 from connectctl.ops.config import java_properties
-from connectctl.ops.config.connector_file import Given, parse
+from connectctl.ops.config.connector_file import Given
 from connectctl.ops.core.errors import BadInput
+from fakes.connectorfiles import parse
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from connectctl.ops.config.connector_file import parse, read_contents
+from connectctl.ops.config.connector_file import read_contents
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.operations.connectors.config.reading import Reading, read
+from fakes.connectorfiles import parse
 
 CONNECTOR = """apiVersion: kafka.strimzi.io/v1
 kind: KafkaConnector

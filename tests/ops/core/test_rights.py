@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ import typer
 from connectctl.cli.main import app
 from connectctl.ops.clients import protocols
 from connectctl.ops.core.rights import COMMANDS, Effect, Name, Need, needs_of
-from connectctl.ops.core.rights_doc import markdown
 from connectctl.ops.kafka.acls import Resource
 
 PAGE = Path(__file__).parents[3] / "docs" / "rights.md"
@@ -70,6 +70,5 @@ def test_every_right_says_what_is_missing_without_it() -> None:
 
 
 def test_the_page_is_made_from_the_table() -> None:
-    assert PAGE.read_text() == markdown(), (
-        "python -m connectctl.ops.core.rights_doc > docs/rights.md"
-    )
+    made = run_path(str(PAGE.parent / "site" / "made_pages.py"))
+    assert PAGE.read_text() == made["rights"](), "python docs/site/made_pages.py"

@@ -9,7 +9,7 @@ from connectctl.ops.clients.protocols import ConnectCalls
 from connectctl.ops.config.connector_file import Given
 from connectctl.ops.config.masking import MASK, remember
 from connectctl.ops.connector_config import framework_rules
-from connectctl.ops.connector_config.evaluation import ConfigOutcome
+from connectctl.ops.connector_config.evaluation import STATES, ConfigOutcome
 from connectctl.ops.connector_config.report import Report
 from connectctl.ops.core.errors import BadInput, Refused
 from connectctl.ops.core.finding import Finding, Severity, some_of
@@ -27,8 +27,6 @@ from connectctl.ops.operations.connectors.config.steps import (
     DeleteConnector,
 )
 from connectctl.ops.operations.connectors.config.values import Config, changed, digest, read_config
-
-STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
 def desired(

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from connectctl.ops.connect.goal import Goal
 from connectctl.ops.connector_config.report import report
@@ -69,9 +68,7 @@ from connectctl.ops.operations.connectors.state_operations import (
 from connectctl.ops.operations.connectors.steps import Await, SetTargetState, VerifyState
 from connectctl.ops.operations.offsets import sources as offsets
 from connectctl.ops.operations.offsets.steps import Backup, Change
-from connectctl.ops.operations.operation import Planned, Remaining, Undone
-
-R = TypeVar("R")
+from connectctl.ops.operations.operation import Planned, R, Remaining, Undone
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -296,7 +296,7 @@ def of_others(
     """
     sharing = shared(new, others)
     sentences = [f"reads the same source partitions as {', '.join(sharing)}"] if sharing else []
-    for former, entries in _owners(name, new, stored).items():
+    for former, entries in stored_under_others(name, new, stored).items():
         ending = "" if former in others else ", which no longer exists"
         sentences.append(
             f"leaves {counted(len(entries), 'source offset')} of what it reads under the name "
@@ -304,17 +304,12 @@ def of_others(
             f"{name} --stop)"
         )
     begun = [
-        read_json(key) for entries in _owners(name, new, stored).values() for key, _ in entries
+        read_json(key)
+        for entries in stored_under_others(name, new, stored).values()
+        for key, _ in entries
     ]
     partitions = {Fate.BEGUN.value: tuple(begun)} if begun else {}
     return OffsetsOfChange(tuple(sentences), partitions, tuple(sharing))
-
-
-def has_owner(name: str, new: Config, stored: OffsetsByConnector) -> bool:
-    """Return whether offsets of source partitions of ``new`` are stored under another name, and
-    none under ``name``.
-    """
-    return bool(_owners(name, new, stored))
 
 
 def carried(
@@ -333,7 +328,7 @@ def carried(
             next_step=stored.unseen.next_step or hint,
             code="unsupported",
         )
-    owners = _owners(name, new, stored)
+    owners = stored_under_others(name, new, stored)
     if len(owners) != 1:
         why = (
             f"several connectors have such offsets: {', '.join(owners)}"
@@ -353,7 +348,7 @@ def carried(
     return entries
 
 
-def _owners(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
+def stored_under_others(name: str, new: Config, stored: OffsetsByConnector) -> dict[str, Entries]:
     """Return the offsets of source partitions of ``new`` under other names; none if its own name
     has some.
     """

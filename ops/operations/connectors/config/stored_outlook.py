@@ -67,7 +67,7 @@ class ConfigOutlook:
         """Return whether offsets of its source partitions are stored under another name, and none
         under its own.
         """
-        return config_outlook.has_owner(desired.name, desired.config, self._stored)
+        return bool(config_outlook.stored_under_others(desired.name, desired.config, self._stored))
 
     def carried(self, connectors: Sequence[Desired], entries: Entries) -> Entries:
         """Return the offsets under the former name of the only connector in ``connectors``. Raises

@@ -1,14 +1,17 @@
-"""Writes ``docs/rights.md`` from the table of rights: ``python -m connectctl.ops.core.rights_doc >
-docs/rights.md``.
+"""Writes the pages that are made from the program: ``docs/rights.md`` from the table of rights, and
+``docs/findings/README.md`` from the documents of findings.
 """
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from connectctl.ops.core.rights import COMMANDS, Name, Need, When, needs_of
+from connectctl.ops.core.rule_docs import rule_docs
 
+DOCS = Path(__file__).parents[1]
 _HEAD = """\
 # The rights that connectctl needs
 
@@ -34,7 +37,8 @@ _NOTHING = (
 )
 
 
-def markdown() -> str:
+def rights() -> str:
+    """Return ``docs/rights.md``."""
     return "\n".join(_lines()) + "\n"
 
 
@@ -76,5 +80,24 @@ def _name(name: Name) -> str:
     return f"`{name}`" if name in roles else str(name)
 
 
+def findings() -> str:
+    """Return ``docs/findings/README.md``: every finding with a link to its section."""
+    lines = [
+        "# Findings",
+        "",
+        "Every finding of connectctl by its id. `connectctl preflight --explain ID` prints the "
+        "same text.",
+        "",
+        "| id | severity | finding |",
+        "| --- | --- | --- |",
+    ]
+    for doc in rule_docs().values():
+        anchor = re.sub(r"[^\w -]", "", f"{doc.id} {doc.title}".lower()).replace(" ", "-")
+        title = doc.title.replace("__", r"\_\_").replace("|", r"\|")
+        lines.append(f"| [{doc.id}]({doc.file}#{anchor}) | {doc.severity} | {title} |")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(markdown())
+    (DOCS / "rights.md").write_text(rights())
+    (DOCS / "findings" / "README.md").write_text(findings())
