@@ -51,13 +51,26 @@ MOST_TASKS = 100_000
 """The highest plausible number of tasks of a connector: no Connect cluster runs so many."""
 
 
-def _target_state(value: Any) -> None:
-    """Accept a value whose target state workers read: ``state.v2``, and ``state`` where that is
-    missing.
+STARTED = "STARTED"
+"""The target state without a record."""
+
+
+def target_state(value: Mapping[str, Any]) -> str:
+    """Return the target state that workers read in the value of a record: ``state.v2``, else
+    ``state``, which alone workers before 3.5 know, and in which a stopped connector looks paused.
     """
+    return str(value[_member_with_state(value)])
+
+
+def _member_with_state(value: Mapping[str, Any]) -> str:
+    return "state" if value.get("state.v2") is None else "state.v2"
+
+
+def _target_state(value: Any) -> None:
+    """Accept a value with a target state."""
     an_object({})(value)
-    name = "state" if value.get("state.v2") is None else "state.v2"
-    an_object({name: json_shape.one_of("STARTED", "PAUSED", "STOPPED")})(value)
+    known = json_shape.one_of(STARTED, "PAUSED", "STOPPED")
+    an_object({_member_with_state(value): known})(value)
 
 
 _COUNT = json_shape.between(0, MOST_TASKS)
@@ -87,7 +100,7 @@ class ConfiguredConnector:
 
     name: str
     config: dict[str, str]
-    target_state: str = "STARTED"
+    target_state: str = STARTED
     task_count: int = 0
     task_count_record: int | None = None
     task_records: dict[int, bytes] = field(default_factory=dict)
@@ -346,8 +359,7 @@ def _assemble(
         connectors[name] = ConfiguredConnector(
             name=name,
             config=config,
-            # Workers before 3.5 know only "state", in which a stopped connector looks paused.
-            target_state=(target or {}).get("state.v2") or (target or {}).get("state", "STARTED"),
+            target_state=target_state(target) if target else STARTED,
             task_count=number,
             task_count_record=(record or {}).get("task-count"),
             task_records={n: c for n, c in sorted(tasks.get(name, {}).items()) if n < number},

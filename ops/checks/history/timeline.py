@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from connectctl.ops.checks.history.records import ConfigRecord, History
-from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET
+from connectctl.ops.connect.config_topic import COMMIT, CONNECTOR, TARGET, target_state
 from connectctl.ops.connect.connect_protocol import CONNECTOR_INSTANCE
 from connectctl.ops.connect.group_rounds import GroupRound
 from connectctl.ops.connect.health import has_failed, is_running
@@ -109,7 +109,7 @@ def _configured(name: str, records: Iterable[ConfigRecord]) -> Iterator[Change]:
             text = _config_change(config, new, first=not known)
             known, config = True, new
         elif record.kind == TARGET and value is not None:
-            text = f"target state {value.get('state.v2') or value.get('state')}"
+            text = f"target state {target_state(value)}"
         elif record.kind == COMMIT and value is not None and value["tasks"] != tasks:
             before = "" if tasks is None else f", {tasks} before"
             tasks = value["tasks"]

@@ -167,7 +167,7 @@ def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> W
     try:
         listed = frozenset(calls.get(LIST, url=worker.url, timeout=PATIENCE))
     except ConnectctlError as e:
-        silent = _without_answer(worker, e)
+        silent = _without_answer(worker, e, PATIENCE)
         if not _hangs(e, group):
             return silent
         answers = with_version(calls, worker, SHORT).problem is None
@@ -244,24 +244,24 @@ def describe_worker(calls: ConnectCalls, worker: Worker) -> Worker:
     """Return the worker with its version, its Kafka cluster and its support, or with the reason
     why it gave no answer.
     """
-    worker = with_version(calls, worker)
+    worker = with_version(calls, worker, PATIENCE)
     return worker if worker.problem else replace(worker, support=_support(calls, worker.url))
 
 
-def with_version(calls: ConnectCalls, worker: Worker, timeout: float = PATIENCE) -> Worker:
+def with_version(calls: ConnectCalls, worker: Worker, timeout: float) -> Worker:
     """Return the worker with its version and its Kafka cluster, or with the reason why it gave no
     answer within ``timeout`` seconds.
     """
     try:
         root = calls.get("/", url=worker.url, timeout=timeout)
     except ConnectctlError as e:
-        return _without_answer(worker, e)
+        return _without_answer(worker, e, timeout)
     return replace(worker, version=root.get("version"), cluster_id=root.get("kafka_cluster_id"))
 
 
-def _without_answer(worker: Worker, error: ConnectctlError) -> Worker:
+def _without_answer(worker: Worker, error: ConnectctlError, timeout: float) -> Worker:
     shut = isinstance(error, (NotAuthorized, NotTrusted))
-    return replace(worker, problem=answer_problem(error, PATIENCE), shut=shut)
+    return replace(worker, problem=answer_problem(error, timeout), shut=shut)
 
 
 def ask_all(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from connectctl.ops.clients.protocols import ConnectCalls, KafkaReads
@@ -30,8 +31,6 @@ from connectctl.ops.operations.connectors.observe import ConnectorHealth
 
 PATIENCE = 2.0
 """Seconds to wait for open transactions on the config topic."""
-ANSWER = 3.0
-"""The most seconds in which one worker may report its version."""
 MOST_AT_ONCE = 32
 PARTLY_SEEN = ("CLUSTER002", "CLUSTER010", "SIGHT004")
 """Findings about an incomplete view."""
@@ -286,7 +285,7 @@ def tasks_of_cluster(
 def tasks_of_workers(calls: ConnectCalls) -> TasksSeen:
     """Return the tasks from the workers' REST servers alone, without a Kafka cluster."""
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        workers = tuple(pool.map(lambda url: _ask(calls, url), calls.urls))
+        workers = tuple(pool.map(partial(_observe_worker, calls), calls.urls))
     connectors = reading.with_health(reading.from_workers(calls), None)
     unseen = [Unseen(f"worker {w.address}", w.problem) for w in workers if w.problem]
     why = "no brokers are named, and workers do not report how many tasks a stopped connector had"
@@ -296,14 +295,8 @@ def tasks_of_workers(calls: ConnectCalls) -> TasksSeen:
     return TasksSeen(cluster_id, workers, sets_of(connectors, None), tuple(unseen))
 
 
-def _ask(calls: ConnectCalls, url: str) -> Worker:
-    try:
-        root = calls.get("/", url=url, timeout=ANSWER)
-    except ConnectctlError as e:
-        return Worker(address(url), url, problem=e.why or e.what)
-    return Worker(
-        address(url), url, version=root.get("version"), cluster_id=root.get("kafka_cluster_id")
-    )
+def _observe_worker(calls: ConnectCalls, url: str) -> Worker:
+    return cluster.with_version(calls, Worker(address(url), url), cluster.PATIENCE)
 
 
 def _topic_unseen(what: str, why: str) -> Unseen:

@@ -16,10 +16,12 @@ from connectctl.ops.connect.config_topic import (
     COMMIT,
     CONNECTOR,
     FENCING,
+    STARTED,
     TARGET,
     TASK,
     is_task_number,
     newest,
+    target_state,
 )
 from connectctl.ops.connect.source_keys import connect_json
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from connectctl.ops.connect.group_mark import GroupMark
     from connectctl.ops.kafka.records import ConsumerRecord
 
-STARTED, STOPPED = "STARTED", "STOPPED"
+STOPPED = "STOPPED"
 KeyValue = tuple[bytes, bytes]
 
 
@@ -72,7 +74,7 @@ def config_topic_state(records: Iterable[ConsumerRecord], name: str) -> ConfigTo
         commit=commit_at,
         fenced=fenced_at,
         committed_tasks=count,
-        target=target.get("state.v2") or target.get("state", STARTED),
+        target=target_state(target) if target else STARTED,
         target_at=target_at,
     )
 

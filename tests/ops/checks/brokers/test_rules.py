@@ -311,15 +311,18 @@ def test_brokers_that_answer_nothing_are_no_error_of_ours(error: ConnectctlError
     seen = observe(sources(FakeBrokers(down=error)), Goal.NOW)
     assert {each.what for each in seen.unseen} == {
         TRANSACTION_STATE,
+        "the brokers' connections",
         "the brokers' versions",
         "the brokers' settings",
     }
 
 
 @pytest.mark.parametrize(("enabled", "goal"), [(True, Goal.DOWNGRADE), (False, Goal.NOW)])
-def test_where_nothing_has_transactions_nobody_is_asked(enabled: bool, goal: Goal) -> None:
+def test_where_nothing_has_transactions_only_connections_are_tried(
+    enabled: bool, goal: Goal
+) -> None:
     asked = check_context(brokers=FakeBrokers(down=Unreachable("down")), enabled=enabled)
-    assert observe(asked, goal).unseen == ()
+    assert [each.what for each in observe(asked, goal).unseen] == ["the brokers' connections"]
 
 
 def test_the_defaults_of_the_fake_are_the_settings_that_are_asked_for() -> None:
