@@ -47,13 +47,17 @@ def described(kafka: Connection, group_id: str) -> Described | None:
     """
     began = time.monotonic()
     found = coordinated(kafka, group_id, Coordinator.describe)
-    if found is None or not found.members:
+    if not _has_members(found):
         settle(kafka, group_id)
         found = coordinated(kafka, group_id, classic)
-    if (found is None or not found.members) and time.monotonic() - began > PROMPT:
+    if not _has_members(found) and time.monotonic() - began > PROMPT:
         time.sleep(LATER)
         found = coordinated(kafka, group_id, classic)
     return found
+
+
+def _has_members(found: Described | None) -> bool:
+    return found is not None and bool(found.members)
 
 
 def classic(coordinator: Coordinator) -> Described | None:

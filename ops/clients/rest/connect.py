@@ -7,6 +7,7 @@ what is none. Redirects are never followed; which addresses get the credentials 
 
 from __future__ import annotations
 
+import math
 import random
 import ssl
 import time
@@ -85,12 +86,12 @@ class _Next(Exception):
 
 
 class _Later(Exception):
-    """No worker can do it now, and asking again is safe. ``briefly``: ``BRIEFLY`` times at most."""
+    """No worker can do it now, and it may be sent again, ``most`` times in all."""
 
-    def __init__(self, error: ConnectctlError, *, briefly: bool = False):
+    def __init__(self, error: ConnectctlError, most: float = math.inf):
         super().__init__(error)
         self.error = error
-        self.briefly = briefly
+        self.most = most
 
 
 def failure(method: str, url: str, status: int, message: str) -> ConnectctlError:
@@ -130,15 +131,15 @@ def failure(method: str, url: str, status: int, message: str) -> ConnectctlError
     )
 
 
-def may_repeat(method: str, status: int, message: str) -> bool:
-    """Return whether the same request may be sent again: it was not performed, or performing it
-    twice makes no difference.
+def sent_at_most(method: str, status: int, message: str) -> float:
+    """Return how often the same request may be sent: once, unless it was not performed, or
+    performing it twice makes no difference.
     """
-    if status in (409, 503):
-        return True
-    if status == 500:
-        return message.startswith(_SAFE_TO_REPEAT)
-    return method == "GET" and status in _NEXT_WORKER
+    if status in (409, 503) or (method == "GET" and status in _NEXT_WORKER):
+        return math.inf
+    if status == 500 and message.startswith(_SAFE_TO_REPEAT):
+        return math.inf
+    return BRIEFLY if status == 500 and message.startswith(_SAFE_TO_REPEAT_BRIEFLY) else 1
 
 
 class Connect:
@@ -210,7 +211,7 @@ class Connect:
                 wait = pause * random.uniform(0.75, 1.25)
                 if (
                     time.monotonic() + wait >= deadline
-                    or (later.briefly and sent >= BRIEFLY)
+                    or sent >= later.most
                     or self._is_there_already(method, path, body, urls[0])
                 ):
                     raise later.error from later
@@ -401,11 +402,10 @@ def _refuse(answer: httpx.Response, method: str, url: str, withheld: str | None)
         )
         none = Unreachable(error.what, why=f"{error.why}; {why}", next_step=_CHECK, code="starting")
         raise _Next(none, later=True)
-    if may_repeat(method, status, message):
-        raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error)
-    if status == 500 and message.startswith(_SAFE_TO_REPEAT_BRIEFLY):
-        raise _Later(error, briefly=True)
-    raise error
+    most = sent_at_most(method, status, message)
+    if most == 1:
+        raise error
+    raise _Next(error, later=True) if status in _NEXT_WORKER else _Later(error, most)
 
 
 def _message(answer: httpx.Response) -> tuple[str, bool]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import ssl
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -7,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from connectctl.ops.clients.rest.connect import Connect, failure, may_repeat
+from connectctl.ops.clients.rest.connect import BRIEFLY, Connect, failure, sent_at_most
 from connectctl.ops.connect.connector import path_of
 from connectctl.ops.core.errors import (
     BadInput,
@@ -58,34 +59,40 @@ def test_every_answer_becomes_one_of_our_errors_with_connects_own_words(
 @pytest.mark.parametrize(
     ("method", "status", "message", "expected"),
     [
-        ("GET", 409, "", True),
-        ("PUT", 409, "", True),
-        ("PUT", 503, "Worker is still starting up", True),
-        ("GET", 502, "Bad Gateway", True),
-        ("PUT", 502, "Bad Gateway", False),
-        ("POST", 504, "Gateway Timeout", False),
-        ("GET", 500, "anything", False),
-        ("PUT", 500, "Failed to write to config topic; this may be due to a transient error", True),
+        ("GET", 409, "", math.inf),
+        ("PUT", 409, "", math.inf),
+        ("PUT", 503, "Worker is still starting up", math.inf),
+        ("GET", 502, "Bad Gateway", math.inf),
+        ("PUT", 502, "Bad Gateway", 1),
+        ("POST", 504, "Gateway Timeout", 1),
+        ("GET", 500, "anything", 1),
+        (
+            "PUT",
+            500,
+            "Failed to write to config topic; this may be due to a transient error",
+            math.inf,
+        ),
         (
             "PUT",
             500,
             "Failed to read to end of config topic before performing zombie fencing",
-            True,
+            math.inf,
         ),
-        ("GET", 500, "Request cannot be completed because a rebalance is expected", True),
+        ("GET", 500, "Request cannot be completed because a rebalance is expected", math.inf),
         (
             "PUT",
             500,
             "IO Error trying to forward REST request: Idle timeout expired: 30000/30000 ms",
-            False,
+            1,
         ),
-        ("PUT", 400, "", False),
+        ("PATCH", 500, "Failed to modify offsets for source connector a", BRIEFLY),
+        ("PUT", 400, "", 1),
     ],
 )
-def test_only_what_is_safe_to_send_twice_is_sent_twice(
-    method: str, status: int, message: str, expected: bool
+def test_only_what_is_safe_to_send_again_is_sent_again(
+    method: str, status: int, message: str, expected: float
 ) -> None:
-    assert may_repeat(method, status, message) is expected
+    assert sent_at_most(method, status, message) == expected
 
 
 def test_a_rebalance_is_waited_for(worker: RestServer) -> None:
