@@ -5,6 +5,7 @@ A failed observation is noted, and the others are made nevertheless.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -60,6 +61,8 @@ class Edges:
     named_servers: tuple[str, ...] = ()
     """The bootstrap servers of the clusters in the context."""
     roll: Callable[[ClusterView], RollState] = lambda view: RollState()
+    pause: Callable[[float], None] = time.sleep
+    """Waits for seconds before something is read again; a bundle has nothing to wait for."""
 
 
 @dataclass

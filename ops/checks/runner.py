@@ -270,6 +270,8 @@ def doctor_run(clients: Clients, connectors: Sequence[str], now: float | None = 
     """
     group = clients.group()
     edges = edges_of(clients, group)
+    if now is not None:
+        edges = replace(edges, pause=lambda seconds: None)
     context = observe_cluster(edges, group, clients.named_topics, connectors, past=True)
     at = round(time.time(), 3) if now is None else now
     context.history = history_observe.observe(context, at)

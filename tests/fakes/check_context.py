@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +30,7 @@ def check_context(
     group: str | ConnectGroup = "g",
     told: Mapping[str, str] | None = None,
     workers: int = 1,
+    pause: Callable[[float], None] = lambda seconds: None,
     **more: Any,
 ) -> CheckContext:
     """A context of these connectors, with exactly-once enabled; ``told`` are the workers'
@@ -44,6 +45,7 @@ def check_context(
         acls=lambda: acls,
         other_acls=other_acls,
         bootstrap=bootstrap,
+        pause=pause,
     )
     seen = {
         "edges": edges,

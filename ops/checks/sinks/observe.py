@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from connectctl.ops.checks.context import CheckContext
+from connectctl.ops.checks.history.records import status_records
 from connectctl.ops.connect.connector import Connector, State
 from connectctl.ops.connect.health import parts_in
 from connectctl.ops.connect.offset_store import connects_to
@@ -20,6 +21,7 @@ from connectctl.ops.connect.sink_group import dead_letters, sink_group, topics_o
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
+from connectctl.ops.kafka.group_state import is_settled
 from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
 from connectctl.ops.kafka.offset_commits import OffsetCommit, offset_commits
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -29,6 +31,10 @@ WAITED = 600.0
 """Seconds for which a record may wait: longer than ``max.poll.interval.ms``, 5 minutes, and than
 the minute after which sinks commit.
 """
+JOINED = 120.0
+"""Seconds after which a running task has joined its group."""
+LATER = 5.0
+"""Seconds after which a group without members is described again."""
 DEAD_LATELY = 3600.0
 """Seconds in which dead letters are new."""
 _TAIL = 500
@@ -82,6 +88,14 @@ class SinkProgress:
     dead: int | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     workers: tuple[str, ...] = ()
+
+    def lacks_members(self, now: float) -> bool:
+        """Return whether tasks that have been RUNNING for ``JOINED`` seconds are not in the group;
+        ``now`` in seconds since the epoch.
+        """
+        if self.group is None or self.running_since is None or now - self.running_since < JOINED:
+            return False
+        return is_settled(self.group.state) and len(self.group.members) < self.running
 
 
 @dataclass(frozen=True)
@@ -139,8 +153,47 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
         )
         for sink in reachable
     ]
+    if absent := [sink for sink in found if sink.lacks_members(now)]:
+        later = _later(context, absent, unseen)
+        found = [later.get(sink.name, sink) for sink in found]
     configs = {connector.name: connector.config for connector in context.checked}
     return SinkFacts(tuple(found), now, configs, tuple(unseen))
+
+
+def _later(
+    context: CheckContext, absent: Iterable[SinkProgress], unseen: list[Unseen]
+) -> dict[str, SinkProgress]:
+    """Return the sinks ``LATER`` seconds afterwards, by name: a task that is being stopped or
+    restarted leaves its group before its worker writes a status.
+    """
+    context.edges.pause(LATER)
+    readers = answer_of(context.edges.brokers().readers, unseen, "the groups of sinks")
+    groups = {group.id: group for group in readers.groups} if readers else {}
+    written = _status_times(context, unseen)
+    return {
+        sink.name: replace(
+            sink,
+            group=groups.get(sink.group_id),
+            running_since=max(sink.running_since or 0.0, written.get(sink.name, 0.0)),
+        )
+        for sink in absent
+    }
+
+
+def _status_times(context: CheckContext, unseen: list[Unseen]) -> dict[str, float]:
+    """Return when the newest status of any task of each connector was written, in seconds since
+    the epoch, of those at the end of the status topic.
+    """
+    topic = context.internal.get("status")
+    if topic is None:
+        return {}
+    read = partial(context.edges.kafka.tails, [topic], _TAIL)
+    tails = answer_of(read, unseen, "the newest statuses of sinks") or {}
+    written: dict[str, float] = {}
+    for (connector, _), statuses in status_records(tails.get(topic, ())).items():
+        newest = max(status.at or 0.0 for status in statuses)
+        written[connector] = max(newest, written.get(connector, 0.0))
+    return written
 
 
 def _runs(sink: Connector) -> bool:

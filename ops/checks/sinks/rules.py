@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from connectctl.ops.checks.sinks.observe import (
     DEAD_LATELY,
+    JOINED,
     WAITED,
     SinkFacts,
     SinkProgress,
@@ -19,10 +20,7 @@ from connectctl.ops.connector_config.subject import Subject, hits
 from connectctl.ops.core.finding import Finding, Severity, counted, some_of
 from connectctl.ops.core.rule import Case, Several, rule
 from connectctl.ops.core.times import in_words
-from connectctl.ops.kafka.group_state import is_settled
 
-JOINED = 120.0
-"""Seconds after which a running task has joined its group."""
 NAMED = 3
 
 
@@ -84,15 +82,11 @@ def lag_grows(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
 @rule("FLOW006", Severity.ERROR, each="sinks")
 def members_missing(facts: SinkFacts, sink: SinkProgress, goal: Goal) -> Case | None:
     """Return FLOW006 for RUNNING tasks that are not in the consumer group."""
-    if sink.group is None or sink.running_since is None:
-        return None
-    members = len(sink.group.members)
-    settled = is_settled(sink.group.state)
-    if facts.now - sink.running_since < JOINED or not settled or members >= sink.running:
+    if sink.group is None or not sink.lacks_members(facts.now):
         return None
     message = (
         f"{counted(sink.running, 'task')} of it are RUNNING, and its group {sink.group_id} has "
-        f"{counted(members, 'member')}: a task whose put takes longer than max.poll.interval.ms "
+        f"{counted(len(sink.group.members), 'member')}: a task whose put takes longer than max.poll.interval.ms "
         "leaves the group."
     )
     hint = (

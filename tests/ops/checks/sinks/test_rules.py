@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from connectctl.ops.checks.sinks import rules
 from connectctl.ops.checks.sinks.observe import SinkFacts, observe
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.core.errors import Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderMember
@@ -59,6 +61,7 @@ def observed(
     config: dict[str, str] | None = None,
     state: str = "Stable",
     markers: int = 0,
+    later: Callable[[FakeKafka, FakeBrokers], None] = lambda kafka, brokers: None,
 ) -> SinkFacts:
     kafka: Any = FakeKafka(records={"t": records, TOPIC: commits}, partitions={"t": 2})
     kafka.markers = {("t", 0): markers}
@@ -73,11 +76,14 @@ def observed(
         "sink",
     )
     status = StatusRecord(("s", 0), "RUNNING", "w:1", at=running_since)
+    brokers = FakeBrokers(groups={"connect-s": group})
     context = check_context(
         sink,
         kafka=kafka,
-        brokers=FakeBrokers(groups={"connect-s": group}),
+        brokers=brokers,
         history=History({("s", 0): (status,)}),
+        internal={"status": "statuses"},
+        pause=lambda seconds: later(kafka, brokers),
     )
     return observe(context, NOW)
 
@@ -164,6 +170,28 @@ def test_a_running_task_that_is_not_in_its_group_is_reported_once_it_had_time_to
     assert "FLOW006" in found([], {}, [], members=0, state="Empty")
     assert found([], {}, [], members=0, state="PreparingRebalance") == {}
     assert found([], {}, [], members=0, state="Empty", running_since=NOW - MINUTE) == {}
+
+
+def test_a_task_that_is_stopped_or_restarted_while_the_group_is_described_is_not_missing() -> None:
+    def joins(kafka: FakeKafka, brokers: FakeBrokers) -> None:
+        brokers.join("connect-s", "t", "consumer")
+
+    def is_stopped(kafka: FakeKafka, brokers: FakeBrokers) -> None:
+        status = b'{"state":"UNASSIGNED","worker_id":"w:1","generation":1}'
+        written = ConsumerRecord(b"status-task-s-0", status, 0, 0, int(NOW * 1000))
+        kafka.records["statuses"] = [written]
+
+    for later in (joins, is_stopped):
+        assert found([], {}, [], members=0, state="Empty", later=later) == {}
+
+
+def test_a_group_that_cannot_be_described_again_is_not_judged_and_said() -> None:
+    def goes_down(kafka: FakeKafka, brokers: FakeBrokers) -> None:
+        brokers.down = Unreachable("down")
+
+    facts = observed([], {}, [], members=0, state="Empty", later=goes_down)
+    assert [gap.what for gap in facts.unseen] == ["the groups of sinks"]
+    assert list(check(rules, facts, Goal.NOW)) == []
 
 
 def test_records_that_are_dropped_without_a_trace_are_reported_as_preflight_does() -> None:
