@@ -55,6 +55,8 @@ ANSWER = 3.0
 AGREEING = 4.0
 """Seconds within which workers read the config topic to its end, and a rebalance may end."""
 PAUSE = 0.3
+LATER = 3.0
+"""Seconds before lists that contradict each other are read for the last time."""
 UNSETTLED = (
     "The group is rebalancing: who runs what is not known, and statuses may be old. Try "
     "again when it has ended."
@@ -314,8 +316,8 @@ def listing_of(
     workers at ``urls``.
 
     Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
-    ``lists`` are those of the workers if they have given them already: then they are asked only
-    once more, and only if a contradiction is found.
+    ``lists`` are those of the workers if they have given them already: then they are asked again,
+    twice at most, only while a contradiction is found.
     """
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
@@ -334,7 +336,7 @@ def listing_of(
         found, facts, others = observe_again(
             lambda: given.pop() if given else again(),
             lambda reading: not doubts(reading[0], reading[1].configured, reading[2]),
-            (PAUSE,),
+            (PAUSE, LATER),
         )
     elif _is_doubtful(found, facts, others):
         found, facts, others = observe_until(

@@ -137,8 +137,8 @@ def test_a_worker_that_answers_nothing_is_silent_and_not_one_whose_herder_hangs(
     assert "did not answer within 3 s" in silent.message
 
 
-def test_a_contradiction_is_read_once_more(tmp_path: Path) -> None:
+def test_a_contradiction_is_read_twice_more_while_it_lasts(tmp_path: Path) -> None:
     with cluster(tmp_path, two=(200, [])) as (world, servers):
         _, ids = look(world)
-    assert servers["two"].requests() == [LIST, HEALTH, LIST]
+    assert servers["two"].requests() == [LIST, HEALTH, LIST, LIST]
     assert "WORKER012" in ids
