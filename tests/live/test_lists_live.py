@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
-from live.real import FILE_SOURCE, Ran, connectctl, connector, eventually
+from connectctl.ops.clients.librdkafka.client import Kafka
+from live.real import FILE_SOURCE, Ran, connectctl, connector, create_topic, eventually
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -27,6 +28,14 @@ def run(cluster: Sandbox, *args: str, code: int = 0) -> Ran:
 def checked(ran: Ran, schema: str) -> Any:
     jsonschema.validate(ran.json, json.loads((SCHEMAS / f"{schema}.json").read_text()))
     return ran.json
+
+
+def test_a_topic_that_is_named_twice_is_described_once(cluster: Sandbox) -> None:
+    """As one that two connectors, or two roles of a group, may have in common."""
+    topic = create_topic(cluster.bootstrap_servers, f"twice-{uuid.uuid4().hex[:8]}", 1)
+    kafka = Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
+    assert list(kafka.topics([topic, topic])) == [topic]
+    assert list(kafka.topic_configs([topic, topic])) == [topic]
 
 
 def test_plugins_of_two_equal_workers_do_not_differ(cluster: Sandbox) -> None:

@@ -233,7 +233,8 @@ class Kafka(Connection):
     def _described(self, names: Sequence[str]) -> dict[Any, Any]:
         if not names:
             return {}
-        topics = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        # librdkafka refuses the whole response if a topic is in it twice.
+        topics = [ConfigResource(ResourceType.TOPIC, name) for name in dict.fromkeys(names)]
         return self.ask(
             "describe topics",
             lambda: self.admin_request(

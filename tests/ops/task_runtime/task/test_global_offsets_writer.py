@@ -115,7 +115,15 @@ def writer(broker: Broker) -> Iterator[GlobalOffsetsWriter]:
     made.close()
 
 
-def opened(broker: Broker, *unwritten: bytes, patience: float = 0.3) -> GlobalOffsetsWriter:
+@pytest.fixture
+def hasty(broker: Broker) -> Iterator[GlobalOffsetsWriter]:
+    """One whose patience is soon over, for what is never answered."""
+    made = opened(broker, patience=0.3)
+    yield made
+    made.close()
+
+
+def opened(broker: Broker, *unwritten: bytes, patience: float = 60) -> GlobalOffsetsWriter:
     kafka: Any = broker
     return GlobalOffsetsWriter(kafka, "global", patience, unwritten)
 
@@ -195,25 +203,25 @@ def test_a_tombstone_that_is_refused_fails_the_commit_at_once_and_is_not_sent_ag
 
 
 def test_a_tombstone_that_is_refused_after_its_commit_failed_is_not_sent_again(
-    broker: Broker, writer: GlobalOffsetsWriter
+    broker: Broker, hasty: GlobalOffsetsWriter
 ) -> None:
     broker.silent = True
     with pytest.raises(TimedOut, match="timed out"):
-        writer.write_tombstones({KEY: None})
+        hasty.write_tombstones({KEY: None})
     broker.silent, broker.refuses = False, "no"
-    eventually(lambda: writer.failures == 1)
+    eventually(lambda: hasty.failures == 1)
     broker.refuses = None
-    writer.write_values({OTHER: b"2"})
+    hasty.write_values({OTHER: b"2"})
     eventually(lambda: broker.newest == {OTHER: b"2"})
     assert broker.asked == 2
 
 
 def test_a_tombstone_that_nobody_answers_fails_the_commit_after_its_patience(
-    broker: Broker, writer: GlobalOffsetsWriter
+    broker: Broker, hasty: GlobalOffsetsWriter
 ) -> None:
     broker.silent = True
     with pytest.raises(TimedOut, match="timed out"):
-        writer.write_tombstones({KEY: None})
+        hasty.write_tombstones({KEY: None})
 
 
 def test_a_tombstone_takes_the_place_of_a_value_that_was_not_written(
@@ -268,7 +276,7 @@ def test_what_a_lease_cannot_write_is_told_at_once_and_the_next_one_writes_what_
 
 
 def test_the_end_of_a_lease_waits_a_moment_for_a_topic_that_does_not_answer(broker: Broker) -> None:
-    writer = opened(broker)
+    writer = opened(broker, patience=0.3)
     broker.silent = True
     writer.write_values({KEY: b"1"})
     began = time.monotonic()
