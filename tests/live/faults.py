@@ -34,7 +34,11 @@ class Faults:
         eventually(lambda: self.rest.state(name) == ["RUNNING"] * (tasks + 1))
 
     def plant(self, name: str, task: int, told: str) -> None:
-        (self.directory / f"{name}-{task}").write_text(told)
+        """Have the task fail; it finds the file whole or not at all."""
+        file = self.directory / f"{name}-{task}"
+        draft = file.with_suffix(".draft")
+        draft.write_text(told)
+        draft.rename(file)
 
     def failed(self) -> set[str]:
         """The FAILED tasks, as workers report them."""

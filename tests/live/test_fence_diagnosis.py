@@ -49,6 +49,7 @@ def test_a_fenced_task_is_told_to_be_fenced_where_connect_says_expired(cluster: 
             "before its producer transaction expired",
             "ProducerFencedException",
             "InvalidTxnStateException",
+            "Unhandled error in EndTxnResponse",
         )
         assert any(sign in said for sign in signs), said
         told = findings(cluster, source)["FENCE007"]
@@ -83,7 +84,7 @@ def test_fencing_that_stalls_is_recognised_predicted_and_cured(cluster: Sandbox)
             "AwaitRound",
             "RestartWhatFailed",
         ]
-        run(cluster, "connectors", "cure", source, "--yes", "--timeout", "60")
+        run(cluster, "connectors", "cure", source, "--yes", "--timeout", "600")
         # A task of before that is slow to stop writes its status behind that of its successor.
         eventually(lambda: workers.state(source) == ["RUNNING"] * (TASKS - 1))
         assert "FENCE008" not in findings(cluster, source)

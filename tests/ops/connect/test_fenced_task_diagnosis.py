@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from connectctl.ops.connect.fenced_task_diagnosis import (
     FailedTask,
@@ -37,6 +39,17 @@ def test_a_commit_that_meets_the_fence_leaves_another_trace() -> None:
         "Caused by: org.apache.kafka.common.errors.InvalidTxnStateException: The producer "
         "attempted a …"
     )
+
+
+def test_a_commit_that_fails_as_unknown_was_fenced_if_no_transaction_is_left() -> None:
+    # Seen on a 4.3.1 worker whose commit arrived while the coordinator fenced its producer.
+    trace = (
+        "Caused by: org.apache.kafka.common.KafkaException: Unhandled error in EndTxnResponse: …"
+    )
+    failed = replace(task(), trace=trace)
+    assert may_be_fenced(trace)
+    found = {name: explain(failed, state(name)) for name in ("Empty", "Ongoing", "CompleteAbort")}
+    assert {name for name, finding in found.items() if finding is not None} == {"Empty"}
 
 
 def test_a_trace_of_something_else_is_left_alone() -> None:
