@@ -21,18 +21,18 @@ from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.transactions import Transaction
 
 OLD_EPOCH = Rule("FENCE007", Severity.ERROR)
+_RACE = "Unhandled error in EndTxnResponse"
+"""What a task reports, with 4.3.1, whose commit reaches the coordinator while it fences the producer
+(UNKNOWN_SERVER_ERROR). It is no proof: the coordinator must know a newer epoch without transactions.
+"""
 _SIGNS = (
     "before its producer transaction expired",
     "InvalidProducerEpochException",
     "ProducerFencedException",
     "InvalidTxnStateException",
     "There is a newer producer with the same transactionalId",
-    "Unhandled error in EndTxnResponse",
+    _RACE,
 )
-_RACE = _SIGNS[-1]
-"""What a task reports, with 4.3.1, whose commit reaches the coordinator while it fences the producer
-(UNKNOWN_SERVER_ERROR). It is no proof: the coordinator must know a newer epoch without transactions.
-"""
 _ROUND_FAILED = ("Failed to perform zombie fencing", "Failed to perform round of zombie fencing")
 _ROUND_NOT_REACHED = (
     "Failed to perform preflight check for task",

@@ -153,31 +153,23 @@ def observe(context: CheckContext, now: float) -> SinkFacts:
         )
         for sink in reachable
     ]
-    if absent := [sink for sink in found if sink.lacks_members(now)]:
-        later = _later(context, absent, unseen)
-        found = [later.get(sink.name, sink) for sink in found]
+    if absent := {sink.name for sink in found if sink.lacks_members(now)}:
+        context.edges.pause(LATER)
+        groups = _groups(context, [sink for sink in reachable if sink.name in absent], unseen)
+        written = _status_times(context, unseen)
+        found = [_later(sink, groups, written) if sink.name in absent else sink for sink in found]
     configs = {connector.name: connector.config for connector in context.checked}
     return SinkFacts(tuple(found), now, configs, tuple(unseen))
 
 
 def _later(
-    context: CheckContext, absent: Iterable[SinkProgress], unseen: list[Unseen]
-) -> dict[str, SinkProgress]:
-    """Return the sinks ``LATER`` seconds afterwards, by name: a task that is being stopped or
-    restarted leaves its group before its worker writes a status.
+    sink: SinkProgress, groups: Mapping[str, ReaderGroup], written: Mapping[str, float]
+) -> SinkProgress:
+    """Return the sink with its group and the time of its statuses ``LATER`` seconds afterwards: a
+    task that is being stopped or restarted leaves its group before its worker writes a status.
     """
-    context.edges.pause(LATER)
-    readers = answer_of(context.edges.brokers().readers, unseen, "the groups of sinks")
-    groups = {group.id: group for group in readers.groups} if readers else {}
-    written = _status_times(context, unseen)
-    return {
-        sink.name: replace(
-            sink,
-            group=groups.get(sink.group_id),
-            running_since=max(sink.running_since or 0.0, written.get(sink.name, 0.0)),
-        )
-        for sink in absent
-    }
+    since = max(sink.running_since or 0.0, written.get(sink.name, 0.0))
+    return replace(sink, group=groups.get(sink.group_id), running_since=since)
 
 
 def _status_times(context: CheckContext, unseen: list[Unseen]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from connectctl.ops.checks.sinks import rules
 from connectctl.ops.checks.sinks.observe import SinkFacts, observe
 from connectctl.ops.connect.connector import Connector, Status
 from connectctl.ops.connect.goal import Goal
-from connectctl.ops.core.errors import Unreachable
+from connectctl.ops.core.errors import NotAuthorized, Unreachable
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import check
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderMember
@@ -189,9 +190,17 @@ def test_a_group_that_cannot_be_described_again_is_not_judged_and_said() -> None
     def goes_down(kafka: FakeKafka, brokers: FakeBrokers) -> None:
         brokers.down = Unreachable("down")
 
-    facts = observed([], {}, [], members=0, state="Empty", later=goes_down)
-    assert [gap.what for gap in facts.unseen] == ["the groups of sinks"]
-    assert list(check(rules, facts, Goal.NOW)) == []
+    def is_hidden(kafka: FakeKafka, brokers: FakeBrokers) -> None:
+        group = replace(brokers.groups["connect-s"], problem=NotAuthorized("no"))
+        brokers.groups["connect-s"] = group
+
+    for later, what in (
+        (goes_down, "the groups of sinks"),
+        (is_hidden, "the group connect-s of s"),
+    ):
+        facts = observed([], {}, [], members=0, state="Empty", later=later)
+        assert [gap.what for gap in facts.unseen] == [what]
+        assert list(check(rules, facts, Goal.NOW)) == []
 
 
 def test_records_that_are_dropped_without_a_trace_are_reported_as_preflight_does() -> None:
