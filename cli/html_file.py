@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 
@@ -31,19 +31,10 @@ def write(path: Path, page: str) -> None:
     ``ConnectctlError``.
     """
     real = Path(os.path.realpath(path))
-    temporary = real.with_name(f".connectctl-{os.getpid()}.html")
     try:
         if real.exists() and not real.is_file():  # a pipe or a device
             real.write_text(page, encoding="utf-8")
-            return
-        try:
-            temporary.touch()
-            if real.exists():
-                temporary.chmod(real.stat().st_mode & 0o777)
-            temporary.write_text(page, encoding="utf-8")
-            temporary.replace(real)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        else:
+            whole_file.publish(real, page)
     except OSError as e:
         raise ConnectctlError(f"--html {path} cannot be written", why=e.strerror) from e

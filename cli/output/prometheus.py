@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -55,14 +55,8 @@ class MetricsFile:
 
     def replace(self, found: str) -> None:
         """Replace the contents: a reader gets the old file or the new one. Raises ``BadInput``."""
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            try:
-                temporary.write_text(found, encoding="utf-8")
-                temporary.replace(self._path)
-            finally:
-                with suppress(OSError):
-                    temporary.unlink(missing_ok=True)
+            whole_file.publish(self._path, found)
         except OSError as e:
             raise BadInput(
                 f"{self._path} cannot be written",
