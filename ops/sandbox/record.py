@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.step import from_data, to_data
 from connectctl.ops.sandbox import properties, security
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
 from connectctl.ops.sandbox.ports import LOOPBACK
@@ -94,7 +94,7 @@ def save(record: SandboxRecord, layout: SandboxLayout) -> None:
     """Write the record so that a reader, and a kill at any moment, sees the old one or the new one
     whole.
     """
-    whole_file.write(layout.record, json.dumps(asdict(record), indent=1))
+    whole_file.write(layout.record, json.dumps(to_data(record), indent=1))
 
 
 def load(layout: SandboxLayout) -> SandboxRecord | None:
@@ -102,8 +102,7 @@ def load(layout: SandboxLayout) -> SandboxRecord | None:
     over.
     """
     try:
-        data: dict[str, Any] = json.loads(layout.record.read_text())
-        nodes = tuple(Node(**node) for node in data.pop("nodes"))
-        return SandboxRecord(**data | {"spec": SandboxSpec(**data["spec"]), "nodes": nodes})
+        found: SandboxRecord = from_data(SandboxRecord, json.loads(layout.record.read_text()), {})
     except (OSError, ValueError, TypeError, KeyError, BadInput):
         return None
+    return found

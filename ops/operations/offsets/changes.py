@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.step import from_data as from_json
 from connectctl.ops.core.step import to_data as to_json
 
 
@@ -123,15 +124,11 @@ def to_data(request: OffsetRequest) -> dict[str, Any]:
 
 def from_data(data: dict[str, Any]) -> OffsetRequest:
     """Return the request that ``to_data`` wrote as ``data``. Raises ``BadInput``."""
-    values = {name: _frozen(value) for name, value in data.items() if name != "kind"}
+    values = {name: value for name, value in data.items() if name != "kind"}
     try:
-        request: OffsetRequest = _KINDS[data["kind"]](**values)
-    except (KeyError, TypeError) as e:
+        request: OffsetRequest = from_json(_KINDS[data["kind"]], values, {})
+    except (KeyError, TypeError, ValueError) as e:
         raise BadInput(
             "The plan has an offset change that this version does not know", why=str(e)
         ) from e
     return request
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value

@@ -49,7 +49,14 @@ def test_a_wish_comes_back_from_json_as_it_was(wish: OffsetRequest) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [{}, {"kind": "destroy"}, {"kind": "reset"}, {"kind": "reset", "connector": "c", "x": 1}],
+    [
+        {},
+        {"kind": "destroy"},
+        {"kind": "reset"},
+        {"kind": "reset", "connector": "c", "x": 1},
+        {"kind": "reset", "connector": "c", "partitions": "all"},
+        {"kind": "set", "connector": "c", "entries": [["{}"]]},
+    ],
 )
 def test_a_wish_of_another_version_is_bad_input(data: dict[str, object]) -> None:
     with pytest.raises(BadInput, match="does not know"):
