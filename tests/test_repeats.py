@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_live_test_that_fails_once_does_not_fail_the_run_and_is_printed(tmp_pa
 
 @pytest.mark.parametrize("faults", [{"unsteady": 3}, {"live": False}, {"offline": False}], ids=str)
 def test_a_third_one_or_one_that_fails_again_or_is_offline_fails_the_run(
-    tmp_path: Path, faults: dict[str, int]
+    tmp_path: Path, faults: Any
 ) -> None:
     assert a_run(tmp_path, **faults).returncode == 1
 
