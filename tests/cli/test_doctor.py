@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
 import jsonschema
 import pytest
+from connectctl.cli.views.checks import explain_finding
 from connectctl.ops.kafka.records import ConsumerRecord
 from fakes.clusters import Clusters
+from fakes.workers import FakeConnector
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs/schema/doctor.json").read_text())
@@ -68,3 +71,20 @@ def test_what_may_not_be_read_is_told_and_not_called_healthy(at: Clusters) -> No
 def test_advice_about_settings_is_left_to_preflight(at: Clusters) -> None:
     assert "TOPIC012" in at.plain.run("preflight").stdout
     assert "TOPIC012" not in at.plain.run("doctor").stdout
+
+
+def test_heal_says_that_there_is_nothing_to_do(at: Clusters) -> None:
+    at.plain.workers.connectors["users"] = FakeConnector(tasks=["RUNNING", "RUNNING"])
+    healed = at.plain.run("doctor", "--heal")
+    assert (healed.exit_code, healed.stdout) == (0, "Nothing to do.\n"), healed.output
+
+
+def test_an_explanation_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    explain_finding("FAIL001")
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "restarts it: workers never restart" in " ".join(lines)
