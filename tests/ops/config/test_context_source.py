@@ -310,8 +310,27 @@ def test_properties_are_latin_1_as_java_reads_them_and_other_files_utf_8(tmp_pat
     assert read_source(str(tmp_path / "w.properties"), "prod").entry["group_id"] == "g"
     for name in ("w.yaml", "w.env"):
         (tmp_path / name).write_bytes(b"a: caf\xe9\n")
-        with pytest.raises(BadInput, match="is not UTF-8. Give worker.properties"):
+        with pytest.raises(BadInput, match=r"is not UTF-8\. Give worker"):
             read_source(str(tmp_path / name), "prod")
+
+
+def test_a_name_with_a_variable_that_nothing_sets_is_not_taken(tmp_path: Path) -> None:
+    text = (
+        "services: {connect: {environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:9092', "
+        "CONNECT_GROUP_ID: '${GROUP}', CONNECT_CONFIG_STORAGE_TOPIC: '$TOPIC', "
+        "CONNECT_OFFSET_STORAGE_TOPIC: '${O:-offsets}'}}}"
+    )
+    found = source(tmp_path, text, "compose.yaml")
+    assert "group_id" not in found.entry
+    assert found.entry["topics"] == {"offsets": "offsets"}
+    notes = "; ".join(found.notes)
+    assert "not taken: group.id, because nothing sets its variable ${GROUP}" in notes
+    assert "not taken: config.storage.topic, because nothing sets its variable $TOPIC" in notes
+
+
+def test_a_worker_without_a_group_is_told(tmp_path: Path) -> None:
+    (note,) = source(tmp_path, "bootstrap.servers=k:9092\n", "standalone.properties").notes
+    assert note.startswith("there is no group.id")
 
 
 def test_a_member_of_the_wrong_kind_is_named(tmp_path: Path) -> None:
