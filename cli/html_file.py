@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
+from connectctl.cli.output.whole_file import replaced
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 
@@ -30,20 +30,8 @@ def write(path: Path, page: str) -> None:
     """Write the page atomically: a reader gets the old one or the new one. Raises
     ``ConnectctlError``.
     """
-    real = Path(os.path.realpath(path))
-    temporary = real.with_name(f".connectctl-{os.getpid()}.html")
     try:
-        if real.exists() and not real.is_file():  # a pipe or a device
-            real.write_text(page, encoding="utf-8")
-            return
-        try:
-            temporary.touch()
-            if real.exists():
-                temporary.chmod(real.stat().st_mode & 0o777)
-            temporary.write_text(page, encoding="utf-8")
-            temporary.replace(real)
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        with replaced(path) as file:
+            file.write(page)
     except OSError as e:
         raise ConnectctlError(f"--html {path} cannot be written", why=e.strerror) from e

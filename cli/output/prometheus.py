@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
+from connectctl.cli.output.whole_file import replaced
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -44,9 +44,15 @@ class MetricsFile:
 
     def __init__(self, path: Path, option: str):
         self._path, self._option = path, option
+        if path.is_dir():
+            raise BadInput(
+                f"{path} cannot be written",
+                why="it is a directory",
+                next_step=f"Correct {option}.",
+            )
         if not path.exists():
             self.replace("")
-        elif not os.access(path.parent, os.W_OK):
+        elif path.is_file() and not os.access(path.parent, os.W_OK):
             raise BadInput(
                 f"{path} cannot be written",
                 why="its directory is not writable",
@@ -55,14 +61,9 @@ class MetricsFile:
 
     def replace(self, found: str) -> None:
         """Replace the contents: a reader gets the old file or the new one. Raises ``BadInput``."""
-        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            try:
-                temporary.write_text(found, encoding="utf-8")
-                temporary.replace(self._path)
-            finally:
-                with suppress(OSError):
-                    temporary.unlink(missing_ok=True)
+            with replaced(self._path) as file:
+                file.write(found)
         except OSError as e:
             raise BadInput(
                 f"{self._path} cannot be written",

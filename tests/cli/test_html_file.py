@@ -136,7 +136,7 @@ def test_a_write_that_fails_leaves_the_old_page_and_nothing_beside_it(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(ConnectctlError, match="cannot be written") as raised:
         html_file.write(file, "new")
     assert raised.value.why == "No space left on device"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from connectctl.cli.output import terminal
+from connectctl.cli.output.whole_file import replaced
 from connectctl.cli.session import Session
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -111,13 +112,12 @@ def save(lines: Iterable[str], out: Path) -> int:
     """
     if str(out) == "-":
         return _write(lines, terminal.standard_output())
-    draft = out.with_name(f".{out.name}.part")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        with replaced(out, 0o600) as file:
             count = _write(lines, file)
             file.flush()
-            os.fsync(file.fileno())
-        draft.replace(out)
+            if out.is_file() or not out.exists():
+                os.fsync(file.fileno())
     except OSError as e:
         raise ConnectctlError(f"{out} cannot be written", why=e.strerror) from e
     return count
