@@ -30,11 +30,7 @@ def write(path: Path, page: str) -> None:
     """Write the page atomically: a reader gets the old one or the new one. Raises
     ``ConnectctlError``.
     """
-    real = Path(os.path.realpath(path))
     try:
-        if real.exists() and not real.is_file():  # a pipe or a device
-            real.write_text(page, encoding="utf-8")
-        else:
-            whole_file.publish(real, page)
+        whole_file.publish(path, page)
     except OSError as e:
         raise ConnectctlError(f"--html {path} cannot be written", why=e.strerror) from e

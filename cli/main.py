@@ -318,6 +318,11 @@ def _line(
         from connectctl.cli.output import terminal
 
         return terminal.error_json(what, why, next_step, code, number)
+    # The value that is wrong may be a file's longest line; the next step stands after it.
+    from connectctl.cli.output.sanitize import cut
+    from connectctl.cli.output.tables import LONGEST_SENTENCE
+
+    what, why = cut(what, LONGEST_SENTENCE), why and cut(why, LONGEST_SENTENCE)
     return "error: " + " ".join(
         str(errors.ConnectctlError(what, why=why, next_step=next_step)).split()
     )

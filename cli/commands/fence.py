@@ -88,6 +88,11 @@ def fence(
     described; 5: this principal may fence none of them; 130: interrupted, finished ids are printed.
     """
     named = [*(ids or []), *(_read_ids(from_file) if from_file else ())]
+    if from_file and not (named or connectors or prefixes or leader):
+        raise BadInput(
+            f"{_source(from_file)} has no transactional id, and nothing else was named to fence",
+            next_step="List the ids: connectctl transactions list.",
+        )
     request = FenceRequest(
         tuple(dict.fromkeys(connectors or ())),
         tuple(named),
@@ -104,10 +109,13 @@ def fence(
 def _read_ids(file: Path) -> tuple[str, ...]:
     from connectctl.ops.operations.fencing.id_file import parse_ids
 
-    source = "standard input" if str(file) == "-" else str(file)
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "invalid UTF-8"
         raise BadInput(f"Could not read {file}", why=why) from e
-    return parse_ids(text, source)
+    return parse_ids(text, _source(file))
+
+
+def _source(file: Path) -> str:
+    return "standard input" if str(file) == "-" else str(file)

@@ -16,6 +16,7 @@ from connectctl.cli.output.json_lines import json_text
 from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.sanitize import in_xml
 from connectctl.ops.core.finding import RANK, Finding, Severity
+from connectctl.ops.core.finding import counted as number_of
 
 if TYPE_CHECKING:
     from connectctl.ops.operations.tasks_max.observe import Release
@@ -38,11 +39,11 @@ def kept(findings: Sequence[Finding], ignored: Sequence[str] | None) -> tuple[Fi
     from connectctl.ops.core.rule_docs import rule_doc
 
     unwanted = {rule_doc(id_).id for id_ in ignored or ()}
-    left = [finding for finding in findings if finding.id not in unwanted]
+    left = [each for each in findings if each.id not in unwanted]
     if len(left) < len(findings):
-        terminal.note(
-            f"{len(findings) - len(left)} findings are left out by --ignore.", style="dim"
-        )
+        gone = sorted({each.id for each in findings} & unwanted)
+        count = number_of(len(findings) - len(left), "finding")
+        terminal.note(f"Left out by --ignore: {count} ({', '.join(gone)}).", style="dim")
     return tuple(sorted(left, key=lambda f: (RANK[f.severity], f.id, f.subject)))
 
 

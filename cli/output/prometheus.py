@@ -44,9 +44,15 @@ class MetricsFile:
 
     def __init__(self, path: Path, option: str):
         self._path, self._option = path, option
+        if path.is_dir():
+            raise BadInput(
+                f"{path} cannot be written",
+                why="it is a directory",
+                next_step=f"Correct {option}.",
+            )
         if not path.exists():
             self.replace("")
-        elif not os.access(path.parent, os.W_OK):
+        elif path.is_file() and not os.access(path.parent, os.W_OK):
             raise BadInput(
                 f"{path} cannot be written",
                 why="its directory is not writable",

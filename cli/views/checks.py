@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
@@ -16,18 +17,22 @@ if TYPE_CHECKING:
     from connectctl.cli.session import Session
     from connectctl.ops.checks.runner import CheckRun
 
+LINE = 100
+"""Columns of an explanation, and no more than a terminal has."""
+
 
 def explain_finding(id_: str) -> None:
     """Print the finding in full. Raises ``BadInput`` for an unknown id."""
     doc = rule_doc(id_)
     terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
+    width = min(LINE, terminal.console().width) if sys.stdout.isatty() else LINE
     for paragraph in doc.text.split("\n\n"):
         terminal.say(
             "\n"
             + (
                 indent(paragraph, "")
                 if "\n  " in paragraph
-                else fill(" ".join(paragraph.split()), 100)
+                else fill(" ".join(paragraph.split()), width)
             )
         )
     if doc.source:

@@ -45,8 +45,11 @@ def group_block(snapshot: RollingSnapshot) -> Block:
     workers = (
         str(inside) if inside == len(snapshot.workers) else f"{inside} of {len(snapshot.workers)}"
     )
-    unhealthy = len(snapshot.unhealthy_workers) + len(snapshot.baseline)
-    row = [snapshot.group_id, snapshot.state, workers, delay, str(unhealthy)]
+    count = len(snapshot.unhealthy_workers) + len(snapshot.baseline)
+    # Connectors that nobody reported on are not healthy for that.
+    known = f"at least {count}" if count else "unknown"
+    unhealthy = str(count) if snapshot.connectors is not None else known
+    row = [snapshot.group_id, snapshot.state, workers, delay, unhealthy]
     return Block(columns, [[*row, snapshot.driver]], spare=("REBALANCE-DELAY",))
 
 

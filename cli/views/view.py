@@ -60,6 +60,8 @@ class View:
         """Print the results for scripts, and exit with the code for them. Without steps,
         ``context`` is None.
         """
+        if context is None and not results and output.for_people:
+            terminal.say("Nothing to do.")
         apply.report(planned.plan, results, output)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -84,6 +85,8 @@ class CheckContext:
     history: History = field(default_factory=History)
     """What the workers' topics retain of the past, for ``doctor``."""
     unseen: list[Unseen] = field(default_factory=list)
+    connections: Callable[[], Mapping[int, str]] | None = None
+    """Returns the brokers that accept no connection, asked for before the topics were."""
     _properties: dict[str, str | None] = field(default_factory=dict)
 
     @property
@@ -164,17 +167,31 @@ def observe_cluster(
     ``past``: for ``doctor``, topics are read with superseded records, and each worker gets one
     request.
     """
+    connections = _connections_of(edges)
     edges = replace(edges, kafka=read_once(edges.kafka, superseded=past))
     view = observe.observe_cluster(edges.kafka, edges.calls, group, named, lists_only=past)
     known = {health.name: health.connector for health in view.connectors}
     _check_names(wanted, list(known))
-    context = CheckContext(edges, view)
+    context = CheckContext(edges, view, connections=connections)
     picked = frozenset(wanted) or known.keys()
     context.checked = tuple(
         connector for name, connector in sorted(known.items()) if name in picked
     )
     _read_config_topic(context)
     return context
+
+
+def _connections_of(edges: Edges) -> Callable[[], Mapping[int, str]]:
+    """Ask for the brokers that accept no connection, and return what waits for the answer.
+
+    A broker that died is in the metadata, and its replicas in sync, until the controller fences it.
+    Asked for after the topics were read, both would be missed if that happens in between.
+    """
+    pool = ThreadPoolExecutor(1)
+    try:
+        return pool.submit(edges.brokers().unreachable).result
+    finally:
+        pool.shutdown(wait=False)
 
 
 def _check_names(wanted: Sequence[str], known: Sequence[str]) -> None:

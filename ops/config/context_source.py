@@ -18,6 +18,11 @@ from connectctl.ops.config.strimzi_source import KAFKA_CONNECT, METADATA, of_str
 from connectctl.ops.config.worker_source import Source, is_of_worker, of_worker, properties_of
 from connectctl.ops.core.errors import BadInput
 
+EXPECTED = (
+    "Give worker.properties, a file of CONNECT_… variables, a compose file, or a KafkaConnect of "
+    "Strimzi."
+)
+
 
 def read_source(location: str, context: str) -> Source:
     """Return the context ``context`` from the file at ``location``: a path, or
@@ -29,19 +34,17 @@ def read_source(location: str, context: str) -> Source:
         path = Path(before)
     try:
         raw = path.read_bytes()
-        text = raw.decode("utf-8-sig")
     except OSError as e:
         raise BadInput(f"{path} cannot be read", why=e.strerror) from e
-    except UnicodeDecodeError as e:
-        raise BadInput(f"{path} is not UTF-8") from e
     if path.suffix.lower() in (".yaml", ".yml"):
-        return _of_yaml(_documents(text, path), part, context, path)
+        return _of_yaml(_documents(_text(raw, path), path), part, context, path)
     try:
         properties = java_properties.read(raw.decode(java_properties.ENCODING))
     except java_properties.Malformed as e:
         raise BadInput(f"{path} cannot be read", why=str(e)) from e
     if "bootstrap.servers" in properties:
         return of_worker(properties, context)
+    text = _text(raw, path)
     try:
         variables = read_environment(text, str(path))
     except BadInput:
@@ -50,10 +53,16 @@ def read_source(location: str, context: str) -> Source:
         raise BadInput(
             f"{path} is no configuration of a worker",
             why="it has neither bootstrap.servers nor CONNECT_BOOTSTRAP_SERVERS",
-            next_step="Give worker.properties, a file of CONNECT_… variables, a compose file, or a "
-            "KafkaConnect of Strimzi.",
+            next_step=EXPECTED,
         )
     return of_worker(properties_of(variables), context, variables)
+
+
+def _text(raw: bytes, path: Path) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise BadInput(f"{path} is not UTF-8", next_step=EXPECTED) from e
 
 
 def _documents(text: str, path: Path) -> list[Any]:
@@ -63,7 +72,10 @@ def _documents(text: str, path: Path) -> list[Any]:
         yaml_text.check(text)
         return list(yaml.safe_load_all(text))
     except yaml.YAMLError as e:
-        raise BadInput(f"{path} is not YAML", why=" ".join(str(e).split())) from e
+        mark, problem = getattr(e, "problem_mark", None), getattr(e, "problem", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        why = problem or " ".join(str(e).split())
+        raise BadInput(f"{path}{line} is not YAML", why=why, next_step=EXPECTED) from e
 
 
 def _of_yaml(documents: list[Any], part: str | None, context: str, path: Path) -> Source:
@@ -86,7 +98,10 @@ def _of_yaml(documents: list[Any], part: str | None, context: str, path: Path) -
         return file.context_of(_one(file.workers, part, "service of a worker", path), context)
     raise BadInput(
         f"{path} has no configuration of a worker",
-        why="it is neither a compose file nor a KafkaConnect of Strimzi",
+        why="it is neither a compose file nor a KafkaConnect of Strimzi"
+        if documents
+        else "it is empty",
+        next_step=EXPECTED,
     )
 
 
@@ -110,5 +125,7 @@ def _one(found: Sequence[str], part: str | None, kind: str, path: Path) -> str:
         return found[0]
     what = f"{path} has no {kind}{f' {part}' if part else ''}"
     what = what if part or not found else f"{path} has more than one {kind}"
-    step = f"Name one: --from {path}:{found[0]}" if found else None
-    raise BadInput(what, why=f"it has {', '.join(found) or 'none'}", next_step=step)
+    if not found:
+        raise BadInput(what, next_step=EXPECTED)
+    step = f"Name one: --from {path}:{found[0]}"
+    raise BadInput(what, why=f"it has {', '.join(found)}", next_step=step)

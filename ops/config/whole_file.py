@@ -52,16 +52,34 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
-def publish(path: Path, content: str | bytes) -> None:
-    """Replace the content of ``path``, an output that can be made again: it keeps its mode, and is
-    not synced to disk.
+@contextmanager
+def output(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
+    """Yield a file whose content replaces that of ``path``, which a person names, at the end.
+
+    A link stays a link. A pipe or a device is written to: a rename over ``/dev/null`` would put a
+    file in its place for every program. Only the user may read a ``private`` file, and it is on
+    disk at the end; another one, which can be made again, keeps its mode.
     """
-    with draft(path.parent, private=False) as file:
-        if path.exists():
-            os.fchmod(file.fileno(), path.stat().st_mode & 0o777)
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
+    real = Path(os.path.realpath(path))
+    with draft(real.parent, private=private) as file:
+        if real.exists() and not private:
+            os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
+        yield file
+        if private:
+            put(file, real)
+        else:
+            file.flush()
+            Path(file.name).replace(real)
+
+
+def publish(path: Path, content: str | bytes) -> None:
+    """Replace the content of ``path``, an output that can be made again; see ``output``."""
+    with output(path) as file:
         file.write(_encoded(content))
-        file.flush()
-        Path(file.name).replace(path)
 
 
 def _encoded(content: str | bytes) -> bytes:

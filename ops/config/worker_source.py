@@ -67,9 +67,17 @@ def of_worker(
     source = Source()
     entry = source.entry
     for name, ours in (("bootstrap.servers", "bootstrap_servers"), ("group.id", "group_id")):
-        if value := properties.get(name, "").strip():
+        if value := _literal(properties, name, source):
             entry[ours] = ",".join(part.strip() for part in value.split(","))
-    topics = {ours: properties[name] for name, ours in TOPICS.items() if properties.get(name)}
+    if "group.id" not in properties:
+        source.notes.append(
+            "there is no group.id: a standalone worker has none; for a distributed one give --group-id"
+        )
+    topics = {
+        ours: value
+        for name, ours in TOPICS.items()
+        if (value := _literal(properties, name, source))
+    }
     if topics:
         entry["topics"] = topics
     source.notes += _about_rest(properties, is_discovered)
@@ -78,6 +86,17 @@ def of_worker(
         entry["client"] = dict(client.entry)
     source.notes += [f"not taken: {reason}" for reason in client.missing]
     return source
+
+
+def _literal(properties: Mapping[str, str], name: str, source: Source) -> str:
+    """Return a property; "" with a note if it has a variable that nothing sets: the name of a
+    group or topic that is one would be searched for as it stands.
+    """
+    value = properties.get(name, "").strip()
+    if not (unset := VARIABLE.search(value)):
+        return value
+    source.notes.append(f"not taken: {name}, because nothing sets its variable {unset[0]}")
+    return ""
 
 
 def _about_rest(properties: Mapping[str, str], is_discovered: bool) -> Iterator[str]:

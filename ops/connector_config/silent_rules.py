@@ -129,7 +129,7 @@ def placeholders(subject: Subject, goal: Goal) -> Iterator[PropertyCase]:
             f"{name} has {found.group()}, which is not a reference without a colon: workers "
             "take it literally."
         )
-        step = "Replace it before the configuration is sent, for example with envsubst."
+        step = "Replace it before the configuration is sent, for example with --env-file or --set."
         yield PropertyCase(name, message, step, unreported=True)
 
 

@@ -586,3 +586,9 @@ def test_a_run_that_has_nothing_to_hand_back_is_ended_and_says_how_it_goes_on(wo
         explained.output
     )
     assert (world.runs()[0]["state"], world.changed) == ("failed", [])
+
+
+def test_a_file_without_ids_is_what_an_error_of_fence_names(world: World, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_text("\n")
+    ran = world.run("fence", "--from-file", str(tmp_path / "ids.txt"), "--yes")
+    assert (ran.exit_code, "ids.txt has no transactional id" in ran.stderr) == (2, True), ran.stderr

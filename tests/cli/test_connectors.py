@@ -136,6 +136,15 @@ def test_show_gives_whole_traces_only_when_asked(session: FakeSession) -> None:
     assert "\tat X" in run(session, "connectors", "show", "users", "-o", "wide").stdout
 
 
+def test_show_does_not_call_a_task_running_that_its_worker_left(session: FakeSession) -> None:
+    assert isinstance(session.reads, FakeKafka)
+    session.reads.groups["connect"] = connect_group("connect", one=[("orders", -1)])
+    tasks = run(session, "connectors", "show", "orders").stdout.partition("TASK")[2]
+    row = tasks.splitlines()[1]
+    assert row.split()[:2] == ["0", "UNASSIGNED"], row
+    assert "not assigned to a worker, last seen RUNNING on" in row
+
+
 def test_an_unknown_connector_is_told_with_the_nearest_name_before_anything_is_done(
     session: FakeSession,
 ) -> None:

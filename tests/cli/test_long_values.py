@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 import pytest
+from connectctl.cli import main
 from connectctl.cli.output import tables, terminal
 from connectctl.cli.output.terminal import Output
 from connectctl.ops.core.finding import Finding, Severity
@@ -55,3 +56,9 @@ def test_what_a_finding_quotes_is_cut_in_its_line_and_whole_in_json(
     data: dict[str, Any] = {"findings": [finding.as_json()]}
     terminal.emit("Cluster", data, Output.JSON, lambda wide: None)
     assert json.loads(told.getvalue())["findings"][0]["subject"] == KEY
+
+
+def test_an_error_about_a_value_of_a_megabyte_is_short_and_ends_with_what_to_do() -> None:
+    line = main._line([], f"{KEY} has no connector.class", KEY, "Add it.", "usage", 2)
+    assert len(line) < 5_000
+    assert line.endswith("more characters). Add it.")

@@ -53,3 +53,19 @@ def test_a_diff_with_a_backup_by_glob_is_about_what_matches(world: World, tmp_pa
     result = world.run("offsets", "diff", "-f", str(file), "o*", "-o", "json")
     assert result.exit_code == 0, result.output
     assert {each["connector"] for each in json.loads(result.stdout)["differences"]} == {"old"}
+
+
+def test_a_diff_without_a_dedicated_topic_says_that_nothing_was_compared(world: World) -> None:
+    world._configure("moved", world.workers.connectors["plain"].config | {"name": "moved"})
+    told = world.run("offsets", "diff")
+    assert (told.exit_code, "Nothing was compared: no connector has a ded" in told.stderr) == (
+        0,
+        True,
+    ), told.output
+    assert "Nothing was compared" not in world.run("offsets", "diff", "-f", str(dump(world))).stderr
+
+
+def dump(world: World) -> Path:
+    file = world.journal.parent / "dump.jsonl"
+    assert world.run("offsets", "backup", "--out", str(file)).exit_code == 0
+    return file

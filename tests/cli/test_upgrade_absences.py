@@ -72,6 +72,15 @@ def test_status_of_a_group_without_workers_does_not_send_one_to_plan(world: Roll
 # ------------------------------------------------------------------------------------ a lost worker
 
 
+def test_connectors_that_nobody_reported_on_are_not_counted_as_healthy(
+    world: RollingWorld,
+) -> None:
+    for name in world.workers:
+        loses(world, name)
+    row = world.run("upgrade", "status").stdout.splitlines()[1]
+    assert row.split()[-2] == "unknown", row
+
+
 def test_a_worker_of_the_last_run_that_is_down_is_named_and_refuses_the_plan(
     world: RollingWorld,
 ) -> None:

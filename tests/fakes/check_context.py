@@ -54,6 +54,7 @@ def check_context(
         else group,
         "checked": connectors,
         "view": SimpleNamespace(workers=(None,) * workers),
+        "connections": None,
         "all_connectors": connectors,
         "sources": [each for each in connectors if each.type != "sink"],
         "worker_property": dict(told or {}).get,

@@ -14,7 +14,7 @@ from connectctl.ops.config.masking import config_of, masked, remember
 from connectctl.ops.connect.cluster_findings import topic_missing
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.connect.connector import Connector, Status, cause_of
+from connectctl.ops.connect.connector import Connector, Status, cause_of, part_now
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, TimedOut, Unreachable
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.kafka.visibility import gap_findings, gap_of
@@ -173,7 +173,7 @@ def _blocks(
         Block(["CONNECTOR", health.name], [fact for fact in facts if fact[1]]),
         Block(
             ["TASK", "STATE", "WORKER", "CAUSE"],
-            [_task(n, s) for n, s in connector.tasks.items()],
+            [_task(connector, n, s) for n, s in connector.tasks.items()],
             "No tasks.",
         ),
         Block(
@@ -184,10 +184,15 @@ def _blocks(
     ]
 
 
-def _task(number: int, status: Status | None) -> list[str]:
+def _task(connector: Connector, number: int, status: Status | None) -> list[str]:
+    """Return the row of a task: its status counts only if the worker that wrote it runs it still."""
+    state, remark = part_now(connector, number, status, connector.owners)
     if status is None:
-        return [str(number), "UNASSIGNED", "-", "no status yet"]
-    return [str(number), status.state, status.worker or "-", cause_of(status) or ""]
+        return [str(number), state, "-", remark]
+    if remark:
+        remark += f", last seen {status.state} on {status.worker}" if status.worker else ""
+        return [str(number), state, "-", remark]
+    return [str(number), state, status.worker or "-", cause_of(status) or ""]
 
 
 def _offsets_text(offsets: dict[str, Any] | None) -> str:

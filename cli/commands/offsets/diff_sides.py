@@ -86,6 +86,12 @@ def _own_sides(
     if any(map(is_glob, wanted)):
         wanted = tuple(dict.fromkeys(matching_names(_with_own_topic(session), wanted)))
     chosen = wanted or _with_own_topic(session)
+    if not chosen:
+        terminal.note(
+            "Nothing was compared: no connector has a dedicated offsets topic. Compare with another "
+            "cluster or a backup: --with-context CONTEXT, or -f FILE.",
+            style="yellow",
+        )
     _, subjects = observe_connectors(
         session, [OffsetTarget(name, None, purpose=DifferingKeys(name)) for name in chosen]
     )

@@ -111,9 +111,8 @@ def save(lines: Iterable[str], out: Path) -> int:
     if str(out) == "-":
         return _write(lines, terminal.standard_output().write)
     try:
-        with whole_file.draft(out.parent) as file:
+        with whole_file.output(out, private=True) as file:
             count = _write(lines, lambda text: file.write(text.encode()))
-            whole_file.put(file, out)
     except OSError as e:
         raise ConnectctlError(f"{out} cannot be written", why=e.strerror) from e
     return count

@@ -101,6 +101,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     concurrently; without transactions send no requests for them.
     """
     reads, kafka = context.edges.brokers(), context.edges.kafka
+    connections = context.connections or reads.unreachable
     sinks = [connector for connector in context.checked if connector.type == "sink"]
     worker_property = context.worker_property
     sessions, unknown_bounds = sessions_of(sinks, worker_property, context.edges.bootstrap)
@@ -108,14 +109,13 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
     if not concerned(context.enabled, goal):
         facts = BrokerFacts(
             0,
-            answer_of(reads.unreachable, unseen, "the brokers' connections") or {},
+            answer_of(connections, unseen, "the brokers' connections") or {},
             enabled=context.enabled,
             sessions=sessions,
             unseen=tuple(unseen),
         )
         return _with_bounds(context, facts) if sessions else facts
     with ThreadPoolExecutor(4) as pool:
-        connections = pool.submit(reads.unreachable)
         versions = pool.submit(reads.versions)
         settings = pool.submit(reads.settings, SETTINGS)
         hidden = pool.submit(reads.hidden, [TRANSACTION_STATE])
@@ -123,7 +123,7 @@ def observe(context: CheckContext, goal: Goal) -> BrokerFacts:
         count = answer_of(kafka.brokers, unseen, "the brokers") or 0
         versions_by_broker = answer_of(versions.result, unseen, "the brokers' versions") or {}
         settings_by_broker = answer_of(settings.result, unseen, "the brokers' settings") or {}
-        unreachable = answer_of(connections.result, unseen, "the brokers' connections") or {}
+        unreachable = answer_of(connections, unseen, "the brokers' connections") or {}
         is_hidden = bool(answer_of(hidden.result, unseen, TRANSACTION_STATE))
     unseen += _silent(versions_by_broker, "version") + _silent(settings_by_broker, "settings")
     known = {

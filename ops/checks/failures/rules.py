@@ -173,8 +173,16 @@ def unassigned(facts: FailureFacts, goal: Goal) -> Iterator[Case]:
         )
         subject = names[0] if len(names) == 1 else connector
         message = f"{some_of(names, NAMED)} {'is' if len(names) == 1 else 'are'} UNASSIGNED: {why}."
-        since = min(since for _, since in parts)
+        # A part whose newest status is RUNNING lost its worker later, at a time that no record has.
+        lost = any(_ran_at(part) == since for part, since in parts)
+        since = None if lost else min(since for _, since in parts)
         yield Case(subject, message, hint, since=since)
+
+
+def _ran_at(part: PartPast) -> float | None:
+    """Return when the part began to run, if no worker has written anything about it since."""
+    newest = part.statuses[-1] if part.statuses else None
+    return newest.at if newest is not None and is_running(newest.status) else None
 
 
 def _longest_start(part: PartPast) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput
 
+HINT = "Use one id per line, or the JSON of connectctl transactions list -o json."
 _LISTS = ("results", "transactions", "hanging", "transactionalIds")
 
 
@@ -43,8 +44,7 @@ def _line(line: str, source: str, number: int) -> Any:
     try:
         return read_json(line)
     except json.JSONDecodeError as e:
-        hint = "Use one id per line, or the JSON of connectctl transactions list -o json."
-        raise BadInput(f"{source}, line {number} is invalid JSON", why=e.msg, next_step=hint) from e
+        raise BadInput(f"{source}, line {number} is invalid JSON", why=e.msg, next_step=HINT) from e
 
 
 def _ids(value: Any, source: str) -> Iterator[str]:
@@ -60,4 +60,8 @@ def _ids(value: Any, source: str) -> Iterator[str]:
     ):
         yield from _ids(value[name], source)
     else:
-        raise BadInput(f"{source}: no transactional id found in {json.dumps(value)[:60]}")
+        raise BadInput(
+            f"{source} has no transactional id",
+            why=f"it has {json.dumps(value)[:60]}",
+            next_step=HINT,
+        )

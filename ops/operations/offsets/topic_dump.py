@@ -52,6 +52,21 @@ def read_file(path: Path) -> dict[str, Collection[ConsumerRecord]]:
     return read_dump(blocks_of(path), name_of(path))
 
 
+def _no_global_topic(source: str, others: Sequence[str], chosen: str | None) -> BadInput:
+    if not others:
+        return BadInput(
+            f"{source} has no record of an offsets topic",
+            next_step="Show the offsets of a cluster: connectctl offsets show.",
+        )
+    if chosen is None:
+        what = f"{source} has records of {len(others)} topics, and does not tell the offsets topic"
+    else:
+        what = f"{source} has no record of the offsets topic {chosen}"
+    return BadInput(
+        what, next_step=f"Name it with --offsets-topic; the dump has: {', '.join(others)}."
+    )
+
+
 def snapshot(
     topics: Mapping[str, Collection[ConsumerRecord]],
     source: str,
@@ -72,9 +87,7 @@ def snapshot(
     if chosen is not None and configs is not None:
         topics = {chosen: [], **topics}  # A backup has no lines of an empty topic.
     elif chosen not in others:
-        what = "which is the global one" if chosen is None else f"and {chosen} is not among them"
-        hint = f"Name it with --offsets-topic; the dump has: {', '.join(others) or 'no offsets'}."
-        raise BadInput(f"{source} holds {len(others)} offsets topics, {what}", next_step=hint)
+        raise _no_global_topic(source, others, chosen)
     if config is not None:
         configs = config_topic.parse(_latest(topics[config]), config, topics[config])
     stores: dict[str, Store] = {}

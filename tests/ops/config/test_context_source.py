@@ -289,9 +289,10 @@ def test_certificates_of_a_kafka_connect_that_are_not_taken_are_named(
     [
         (COMPOSE, "docker-compose.yml", "it has connect, debezium. Name one: --from "),
         (STRIMZI, "k.yaml", "it has my-connect, new. Name one: --from "),
-        ("services: {a: {image: b}}", "compose.yaml", "has no service of a worker"),
-        ("a: b", "x.yaml", "neither a compose file nor a KafkaConnect"),
-        ("a: [", "x.yaml", "is not YAML"),
+        ("services: {a: {image: b}}", "compose.yaml", "has no service of a worker. Give worker."),
+        ("a: b", "x.yaml", "neither a compose file nor a KafkaConnect of Strimzi. Give worker."),
+        ("", "x.yaml", "it is empty. Give worker.properties"),
+        ("a: [", "x.yaml", "line 1 is not YAML: expected the node content, but found '<stream"),
         ('services: {a: {env_file: "\\0"}}', "c.yaml", "cannot be read: embedded null byte"),
         ("words\n", "x.env", "is no configuration of a worker"),
         ("bootstrap.servers=\\u00", "w.properties", "cannot be read"),
@@ -302,6 +303,34 @@ def test_a_file_that_is_no_worker_says_why(tmp_path: Path, text: str, name: str,
     with pytest.raises(BadInput) as e:
         source(tmp_path, text, name)
     assert said in str(e.value)
+
+
+def test_properties_are_latin_1_as_java_reads_them_and_other_files_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "w.properties").write_bytes(b"# caf\xe9\nbootstrap.servers=k:9092\ngroup.id=g\n")
+    assert read_source(str(tmp_path / "w.properties"), "prod").entry["group_id"] == "g"
+    for name in ("w.yaml", "w.env"):
+        (tmp_path / name).write_bytes(b"a: caf\xe9\n")
+        with pytest.raises(BadInput, match=r"is not UTF-8\. Give worker"):
+            read_source(str(tmp_path / name), "prod")
+
+
+def test_a_name_with_a_variable_that_nothing_sets_is_not_taken(tmp_path: Path) -> None:
+    text = (
+        "services: {connect: {environment: {CONNECT_BOOTSTRAP_SERVERS: 'k:9092', "
+        "CONNECT_GROUP_ID: '${GROUP}', CONNECT_CONFIG_STORAGE_TOPIC: '$TOPIC', "
+        "CONNECT_OFFSET_STORAGE_TOPIC: '${O:-offsets}'}}}"
+    )
+    found = source(tmp_path, text, "compose.yaml")
+    assert "group_id" not in found.entry
+    assert found.entry["topics"] == {"offsets": "offsets"}
+    notes = "; ".join(found.notes)
+    assert "not taken: group.id, because nothing sets its variable ${GROUP}" in notes
+    assert "not taken: config.storage.topic, because nothing sets its variable $TOPIC" in notes
+
+
+def test_a_worker_without_a_group_is_told(tmp_path: Path) -> None:
+    (note,) = source(tmp_path, "bootstrap.servers=k:9092\n", "standalone.properties").notes
+    assert note.startswith("there is no group.id")
 
 
 def test_a_member_of_the_wrong_kind_is_named(tmp_path: Path) -> None:

@@ -115,6 +115,13 @@ def test_a_part_is_unassigned_for_long_only_after_a_start_and_the_groups_delay(
     assert all("log of w:1" in (finding.next_step or "") for finding in every.values())
 
 
+def test_a_part_that_ran_until_its_worker_went_has_no_time_since_when_it_is_unassigned() -> None:
+    lost = part((9_000.0, "RUNNING"), state="UNASSIGNED", cause="not assigned to a worker")
+    asked = part((9_000.0, "RUNNING"), state="UNASSIGNED", asked_at=NOW - 400, task=1)
+    assert found(lost)["FAIL004"].since is None
+    assert found(asked)["FAIL004"].since == NOW - 400
+
+
 def test_a_part_without_a_time_is_not_called_unassigned_for_long() -> None:
     assert found(part(state="UNASSIGNED")) == {}
 

@@ -33,3 +33,10 @@ def test_ids_are_read(text: str, ids: tuple[str, ...]) -> None:
 def test_what_has_no_ids_is_bad_input(text: str) -> None:
     with pytest.raises(BadInput):
         parse_ids(text, "file")
+
+
+def test_json_of_another_kind_says_what_the_file_should_have() -> None:
+    with pytest.raises(
+        BadInput, match=r"file has no transactional id: it has 1. Use one id per li"
+    ):
+        parse_ids("[1]", "file")

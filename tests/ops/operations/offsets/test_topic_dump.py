@@ -60,8 +60,14 @@ def test_several_offsets_topics_need_a_name() -> None:
         snapshot(topics, "x", None, OffsetsQuery())
 
 
+def test_a_dump_without_the_named_topic_tells_those_that_it_has() -> None:
+    topics = read_dump(lines({"topic": "a", "key": KEY, "value": "{}"}), "x")
+    with pytest.raises(BadInput, match=r"no record of the offsets topic c\..* the dump has: a"):
+        snapshot(topics, "x", "c", OffsetsQuery())
+
+
 def test_an_empty_dump_is_told() -> None:
-    with pytest.raises(BadInput, match="holds 0 offsets topics"):
+    with pytest.raises(BadInput, match=r"x has no record of an offsets topic\. Show"):
         snapshot({}, "x", None, OffsetsQuery())
 
 
