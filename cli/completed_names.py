@@ -64,7 +64,7 @@ def _kept(kind: str, ctx: typer.Context, read: Callable[[], list[str]]) -> list[
 
     Names of connectors are no secrets, but nobody else's business: only the user reads the files.
     """
-    from connectctl.ops.config import paths
+    from connectctl.ops.config import paths, whole_file
 
     environment = {n: v for n, v in os.environ.items() if n.startswith("CONNECTCTL_")}
     given = [ctx.find_root().params, ctx.params.get("connector"), environment]
@@ -81,10 +81,7 @@ def _kept(kind: str, ctx: typer.Context, read: Callable[[], list[str]]) -> list[
         for old in file.parent.iterdir():
             if time.time() - old.stat().st_mtime > KEPT:
                 old.unlink(missing_ok=True)
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            json.dump(found, out)
-        draft.replace(file)
+        whole_file.write(file, json.dumps(found))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from connectctl.cli.output.whole_file import replaced
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 
 
@@ -31,7 +31,6 @@ def write(path: Path, page: str) -> None:
     ``ConnectctlError``.
     """
     try:
-        with replaced(path) as file:
-            file.write(page)
+        whole_file.publish(path, page)
     except OSError as e:
         raise ConnectctlError(f"--html {path} cannot be written", why=e.strerror) from e

@@ -37,7 +37,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-pytest_plugins = ["draws", "units", "fileorder", "turns", "sandboxlogs"]
+pytest_plugins = ["draws", "units", "fileorder", "turns", "repeats", "sandboxlogs"]
 
 OFFLINE = "not live"
 WIDTH, MEMORY = 5, 3 << 30

@@ -13,9 +13,8 @@ import typer
 from connectctl.cli.options import ConnectorsArgument, OutputOption
 from connectctl.cli.output import terminal
 from connectctl.cli.output.terminal import Output
-from connectctl.ops.config import paths
+from connectctl.ops.config import paths, whole_file
 from connectctl.ops.core.finding import counted
-from connectctl.ops.sandbox import private
 
 if TYPE_CHECKING:
     from connectctl.cli.session import Session
@@ -30,7 +29,7 @@ def _secret() -> bytes:
     path = paths.state_directory() / "pseudonyms.key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        private.write(path, secrets.token_bytes(SECRET_BYTES))
+        whole_file.write(path, secrets.token_bytes(SECRET_BYTES))
     return path.read_bytes()
 
 
@@ -83,7 +82,7 @@ def bundle(
     archive.write(made, path)
     names = path.with_name(f"{path.name}.names.json")
     if made.names:
-        private.write(names, json.dumps(made.names, indent=2) + "\n")
+        whole_file.write(names, json.dumps(made.names, indent=2) + "\n")
     _report(path, names, made, output)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from connectctl.cli.output import terminal
-from connectctl.cli.output.whole_file import replaced
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ class MetricsFile:
     def replace(self, found: str) -> None:
         """Replace the contents: a reader gets the old file or the new one. Raises ``BadInput``."""
         try:
-            with replaced(self._path) as file:
-                file.write(found)
+            whole_file.publish(self._path, found)
         except OSError as e:
             raise BadInput(
                 f"{self._path} cannot be written",

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.config import masking, yaml_text
+from connectctl.ops.config import masking, whole_file, yaml_text
 from connectctl.ops.core.errors import BadInput, Refused
 
 if TYPE_CHECKING:
@@ -281,20 +280,15 @@ def replace_file(path: Path, text: str, former: bytes | None) -> None:
     real = Path(os.path.realpath(path))
     try:
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        number, draft = tempfile.mkstemp(".part", f".{real.name}.", real.parent)
-        try:
-            with os.fdopen(number, "wb") as file:
-                os.fchmod(number, 0o600 if former is None else real.stat().st_mode & 0o777)
-                file.write(text.encode())
-                file.flush()
-                os.fsync(number)
+        with whole_file.draft(real.parent) as file:
+            if former is not None:
+                os.fchmod(file.fileno(), real.stat().st_mode & 0o777)
+            file.write(text.encode())
             if (real.read_bytes() if real.exists() else None) != former:
                 raise Refused(
                     f"{path} was changed meanwhile; nothing was written", next_step="Try again."
                 )
-            Path(draft).replace(real)
-        finally:
-            Path(draft).unlink(missing_ok=True)
+            whole_file.put(file, real)
     except OSError as e:
         why = "its directory is a file" if isinstance(e, FileExistsError) else e.strerror
         raise BadInput(f"The file {path} cannot be written", why=why) from e

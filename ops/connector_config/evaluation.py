@@ -67,13 +67,15 @@ class ConfigOutcome(StrEnum):
     """The outcome of a configuration: workers refuse it; they accept it, and connector or tasks
     fail; neither.
 
-    NOT_VALIDATED: no rule finds an error, and no worker that should have validated it has done so.
+    Where no rule finds an error, and no worker has validated it: NOT_VALIDATED if one should have,
+    NO_ERROR if none was to be asked.
     """
 
     REFUSED = "refused"
     FAILS = "fails"
     TAKEN = "taken"
     NOT_VALIDATED = "not validated"
+    NO_ERROR = "no error found"
 
 
 @dataclass(frozen=True)

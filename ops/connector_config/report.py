@@ -143,8 +143,8 @@ def _verdict(
         for finding in found
     )
     outcome = ConfigOutcome.REFUSED if refused else evaluated.outcome
-    if outcome is ConfigOutcome.TAKEN and known is not None and not subject.answers:
-        outcome = ConfigOutcome.NOT_VALIDATED
+    if outcome is ConfigOutcome.TAKEN and not subject.answers:
+        outcome = ConfigOutcome.NO_ERROR if known is None else ConfigOutcome.NOT_VALIDATED
     return ConfigVerdict(given, subject, named, outcome)
 
 

@@ -13,7 +13,6 @@ import json
 import os
 import secrets
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.config import whole_file
 from connectctl.ops.config.json_shape import an_object, array, text
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
@@ -392,17 +392,15 @@ class Journal:
         directory, hashed = self.path(run, ""), hashlib.sha256()
         try:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            draft = _write_draft(directory, _hashing(content, hashed))
-            try:
+            with whole_file.draft(directory) as file:
+                file.writelines(_hashing(content, hashed))
                 path, digest = directory / name(), hashed.hexdigest()
                 # Before the file has its name: a run that is killed in between has both digests.
                 if run != KEPT:
                     self._note(run, path.name, digest)
-                _rename(draft, path)
-                if run != KEPT:
-                    self._forget_others(run, path.name, digest)
-            finally:
-                draft.unlink(missing_ok=True)
+                whole_file.put(file, path)
+            if run != KEPT:
+                self._forget_others(run, path.name, digest)
         except OSError as e:
             raise self._unwritable(e) from e
         return path
@@ -498,26 +496,3 @@ def _hashing(content: Iterable[bytes], hashed: Any) -> Iterator[bytes]:
     for part in content:
         hashed.update(part)
         yield part
-
-
-def _write_draft(directory: Path, content: Iterable[bytes]) -> Path:
-    number, name = tempfile.mkstemp(".part", ".", directory)
-    draft = Path(name)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.writelines(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    return draft
-
-
-def _rename(draft: Path, path: Path) -> None:
-    draft.replace(path)
-    handle = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)  # otherwise a power failure could lose the name
-    finally:
-        os.close(handle)

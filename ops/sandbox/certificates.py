@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.sandbox import private
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -55,20 +55,20 @@ def issue(directory: Path, names: Mapping[str, bool], password: str, stored: str
 
     signer = new_key()
     authority = _signed(AUTHORITY, signer, signer, serves=False)
-    private.write(directory / f"{AUTHORITY}.pem", pem(authority))
+    whole_file.write(directory / f"{AUTHORITY}.pem", pem(authority))
     for name, serves in names.items():
         key = new_key()
         chain = _signed(name, key, signer, serves=serves)
         # Key first, then its certificate and the authority's: the order that Kafka's PEM keystore
         # and OpenSSL want.
         text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-        private.write(directory / f"{name}.pem", text + pem(chain) + pem(authority))
+        whole_file.write(directory / f"{name}.pem", text + pem(chain) + pem(authority))
         if name == stored:
             hidden = BestAvailableEncryption(password.encode())
             packed = pkcs12.serialize_key_and_certificates(
                 name.encode(), key, chain, [authority], hidden
             )
-            private.write(directory / f"{name}.p12", packed)
+            whole_file.write(directory / f"{name}.p12", packed)
 
 
 def _signed(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from connectctl.ops.sandbox import private
+from connectctl.ops.config import whole_file
 from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.properties import internal_topics
 from connectctl.ops.sandbox.record import SandboxRecord
@@ -27,7 +27,7 @@ def write_context(layout: SandboxLayout, record: SandboxRecord) -> None:
     text = yaml.safe_dump(
         {"current": name, "contexts": _contexts(name, layout, record)}, sort_keys=False
     )
-    private.write(layout.context, text)
+    whole_file.write(layout.context, text)
 
 
 def _contexts(name: str, layout: SandboxLayout, record: SandboxRecord) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from connectctl.ops.clients import java
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.sandbox import (
     access,
     archives,
     logs,
-    private,
     processes,
     properties,
     readiness,
@@ -109,7 +109,7 @@ class Launcher:
                 ],
             )
         )
-        file = private.write(self.layout.properties(name), text)
+        file = whole_file.write(self.layout.properties(name), text)
         if spec.secured:
             # Passwords in a file: an argument could be read by everybody.
             arguments = [f"@{self.security.format_arguments(self.record.cluster_id, file)}"]
@@ -172,7 +172,7 @@ class Launcher:
                 replicas=spec.brokers,
             )
         )
-        private.write(self.layout.properties(name), text)
+        whole_file.write(self.layout.properties(name), text)
         node = Node(name, port, str(version), group_id)
         self.record = self.record.with_node(node)
         self.save()

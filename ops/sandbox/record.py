@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox import properties, security
 from connectctl.ops.sandbox.layout import BROKER, SandboxLayout
@@ -94,9 +94,7 @@ def save(record: SandboxRecord, layout: SandboxLayout) -> None:
     """Write the record so that a reader, and a kill at any moment, sees the old one or the new one
     whole.
     """
-    draft = layout.record.with_suffix(".json.new")
-    draft.write_text(json.dumps(asdict(record), indent=1))
-    os.replace(draft, layout.record)  # noqa: PTH105 - Path.replace hides that this is rename(2)
+    whole_file.write(layout.record, json.dumps(asdict(record), indent=1))
 
 
 def load(layout: SandboxLayout) -> SandboxRecord | None:

@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.sandbox import certificates, private
+from connectctl.ops.sandbox import certificates
 from connectctl.ops.sandbox.ports import LOOPBACK
 
 SCRAM, PLAIN, OAUTH, MTLS = "SCRAM", "PLAIN", "OAUTH", "MTLS"
@@ -50,18 +51,18 @@ class Security:
         """Make passwords and certificates of its own; nothing of it is known to another sandbox."""
         self.directory.mkdir(mode=0o700)
         for user in (*USERS, _KEYSTORE):
-            private.write(self._password_file(user), secrets.token_urlsafe(24))
+            whole_file.write(self._password_file(user), secrets.token_urlsafe(24))
         claim = secrets.token_hex(24)
-        private.write(
+        whole_file.write(
             self.claims_file, f"principalClaimName={claim} principal={ADMIN} lifeSeconds=3600"
         )
         users = self.directory / "rest-users.properties"
-        private.write(users, f"{ADMIN}={self.password(ADMIN)}\n")
+        whole_file.write(users, f"{ADMIN}={self.password(ADMIN)}\n")
         login = (
             f"KafkaConnect {{\n  {_REST_LOGIN}.PropertyFileLoginModule required "
             f'file="{users}";\n}};\n'
         )
-        private.write(self._rest_login, login)
+        whole_file.write(self._rest_login, login)
         names = {BROKER: True, WORKER: True, ADMIN: False}
         certificates.issue(self.directory, names, self.password(_KEYSTORE), WORKER)
 
@@ -103,7 +104,7 @@ class Security:
                 "--add-scram",
                 f"{MECHANISMS[SCRAM]}=[name={user},password={self.password(user)}]",
             ]
-        return private.write(self.directory / "format.arguments", "\n".join(lines) + "\n")
+        return whole_file.write(self.directory / "format.arguments", "\n".join(lines) + "\n")
 
     def forget_arguments(self) -> None:
         """Remove the file of arguments, which has every password in it."""

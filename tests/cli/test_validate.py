@@ -73,7 +73,7 @@ def test_without_a_cluster_what_is_undecided_is_said_once_and_is_an_info(
         ("CONFIG005", "warning", "warned"),
         ("UNSEEN001", "info", "the workers' validation"),
     ]
-    assert [c["outcome"] for c in data["configurations"]] == ["taken", "taken"]
+    assert [c["outcome"] for c in data["configurations"]] == ["no error found"] * 2
 
 
 def test_offline_asks_no_cluster_even_if_one_is_configured(files: Path) -> None:
@@ -163,7 +163,7 @@ def test_github_and_sarif_name_the_file_and_junit_fails_the_case(files: Path) ->
 def test_for_people_there_is_a_line_for_each_configuration(files: Path) -> None:
     _, out, _ = run("-f", "good.json", "-f", "bad.json", "-o", "wide")
     lines = [line.split() for line in out.splitlines()[1:3]]
-    assert [(line[1], line[3]) for line in lines] == [("good", "taken"), ("bad", "refused")]
+    assert [(line[1], line[3]) for line in lines] == [("good", "no"), ("bad", "refused")]
 
 
 # ----------------------------------------------------------------------------------- with a cluster
@@ -220,7 +220,7 @@ def test_the_state_to_be_created_in_is_judged(files: Path, state: str, expected:
     (files / "c.json").write_text(json.dumps(GOOD | {"initial_state": state}))
     found = report("-f", "c.json", "--offline")
     assert [f["id"] for f in found["findings"] if f["id"] != "UNSEEN001"] == expected
-    assert found["configurations"][0]["outcome"] == ("refused" if expected else "taken")
+    assert found["configurations"][0]["outcome"] == ("refused" if expected else "no error found")
 
 
 def test_offsets_beside_a_configuration_are_refused_with_the_way_that_works(files: Path) -> None:

@@ -102,20 +102,27 @@ def reading(sandbox: Sandbox, topic: str) -> Iterator[Callable[[], Counter[int]]
         consumer.close()
 
 
-def all_there(sandbox: Sandbox, topic: str, count: int) -> Counter[int]:
-    """The lines, once each of the first ``count`` is there."""
+def all_there(
+    sandbox: Sandbox, topic: str, count: int, meanwhile: Callable[[], None] = lambda: None
+) -> Counter[int]:
+    """The lines, once each of the first ``count`` is there; ``meanwhile`` is called until then."""
     with reading(sandbox, topic) as read:
 
         def look() -> Counter[int] | None:
             numbers = read()
-            return numbers if all(n in numbers for n in range(count)) else None
+            if all(n in numbers for n in range(count)):
+                return numbers
+            meanwhile()
+            return None
 
         numbers: Counter[int] = eventually(look)
         return numbers
 
 
-def written_on(sandbox: Sandbox, topic: str, writer: Writer) -> None:
+def written_on(
+    sandbox: Sandbox, topic: str, writer: Writer, meanwhile: Callable[[], None] = lambda: None
+) -> None:
     """The cluster serves: a line that is written now reaches the topic."""
     now = writer.count + 1
     eventually(lambda: writer.count > now)
-    all_there(sandbox, topic, now)
+    all_there(sandbox, topic, now, meanwhile)

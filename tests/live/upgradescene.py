@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import yaml
+from connectctl.ops.connect.transient_failure import transient_cause
 from live.filesource import Writer, all_there, growing, written_on
-from live.real import Ran, connectctl, eventually, follow_next_commands
+from live.real import Ran, connectctl, eventually, follow_next_commands, workers
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -191,8 +193,21 @@ class Scene:
         return ran
 
     def serves(self) -> None:
-        """What is written into the source's file now reaches the topic."""
-        written_on(self.sandbox, TOPIC, self.writer)
+        """What is written into the source's file now reaches the topic.
+
+        Workers of several modes fence each other's tasks, and a task that was fenced stays FAILED:
+        it is restarted, as ``doctor --heal`` does.
+        """
+        written_on(self.sandbox, TOPIC, self.writer, self.restart_fenced)
+
+    def restart_fenced(self) -> None:
+        """Restart the source's tasks that failed of a cause that passes, if a worker answers."""
+        rest = workers(self.sandbox)
+        with suppress(httpx.TransportError):
+            status = rest.call("GET", f"/connectors/{TOPIC}/status").json()
+            for task in status.get("tasks", []):
+                if task["state"] == "FAILED" and transient_cause(task.get("trace")):
+                    rest.call("POST", f"/connectors/{TOPIC}/tasks/{task['id']}/restart")
 
 
 @contextmanager
@@ -206,7 +221,8 @@ def upgrade_scene(directory: Path) -> Iterator[Scene]:
     sandbox = up(SandboxSpec(name=NAME, workers=2))
     try:
         with growing(sandbox, TOPIC, directory / "in.txt") as writer:
-            yield Scene(sandbox, directory, writer)
-            all_there(sandbox, TOPIC, writer.stop())
+            scene = Scene(sandbox, directory, writer)
+            yield scene
+            all_there(sandbox, TOPIC, writer.stop(), scene.restart_fenced)
     finally:
         down(NAME)

@@ -4,15 +4,13 @@ tasks write.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TextIO
 
 from connectctl.cli.output import terminal
-from connectctl.cli.output.whole_file import replaced
 from connectctl.cli.session import Session
+from connectctl.ops.config import whole_file
 from connectctl.ops.connect.config_topic import ConfiguredConnector
 from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.finding import counted
@@ -111,21 +109,18 @@ def save(lines: Iterable[str], out: Path) -> int:
     output for ``-``. Returns the count_ of lines.
     """
     if str(out) == "-":
-        return _write(lines, terminal.standard_output())
+        return _write(lines, terminal.standard_output().write)
     try:
-        with replaced(out, 0o600) as file:
-            count = _write(lines, file)
-            file.flush()
-            if out.is_file() or not out.exists():
-                os.fsync(file.fileno())
+        with whole_file.output(out, private=True) as file:
+            count = _write(lines, lambda text: file.write(text.encode()))
     except OSError as e:
         raise ConnectctlError(f"{out} cannot be written", why=e.strerror) from e
     return count
 
 
-def _write(lines: Iterable[str], file: TextIO) -> int:
+def _write(lines: Iterable[str], write: Callable[[str], object]) -> int:
     count = 0
     for text in lines:
-        file.write(text)
+        write(text)
         count += text.count("\n")
     return count

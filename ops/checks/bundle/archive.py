@@ -6,12 +6,12 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from connectctl.ops.checks.bundle.tape import Call
+from connectctl.ops.config import whole_file
 from connectctl.ops.config.json_shape import an_object, anything, array, one_of, text, whole
 from connectctl.ops.config.json_text import read_json
 from connectctl.ops.core.errors import BadInput, ConnectctlError
@@ -73,25 +73,20 @@ def write(bundle: Bundle, path: Path) -> None:
     """Write the archive atomically, readable by its owner only. Raises ``BadInput`` if it exists,
     ``ConnectctlError`` if it cannot be written.
     """
-    draft = path.with_name(f".{path.name}.part")
     try:
-        with (
-            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file,
-            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
-        ):
-            archive.writestr(MANIFEST, _pretty(bundle.manifest))
-            archive.writestr(VERDICT, _pretty(bundle.verdict))
-            with archive.open(CALLS, "w", force_zip64=True) as lines:
-                for call in bundle.calls:
-                    lines.write(_line(call))
-        os.link(draft, path)
+        with whole_file.draft(path.parent) as file:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(MANIFEST, _pretty(bundle.manifest))
+                archive.writestr(VERDICT, _pretty(bundle.verdict))
+                with archive.open(CALLS, "w", force_zip64=True) as lines:
+                    for call in bundle.calls:
+                        lines.write(_line(call))
+            file.flush()
+            os.link(file.name, path)
     except FileExistsError as e:
         raise _exists(path) from e
     except OSError as e:
         raise ConnectctlError(f"{path} cannot be written", why=e.strerror) from e
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _pretty(data: Mapping[str, Any]) -> str:

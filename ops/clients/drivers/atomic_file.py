@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from connectctl.ops.clients.protocols import ConfiguredValue, WorkerDriver
-from connectctl.ops.config import java_properties
+from connectctl.ops.config import java_properties, whole_file
 from connectctl.ops.core.errors import ConnectctlError
 
 _NEW = ".connectctl-new"
@@ -105,7 +105,7 @@ def _replace(real: Path, before: bytes, after: bytes) -> None:
             new.rename(real)
         finally:
             new.unlink(missing_ok=True)
-        _sync(real.parent)
+        whole_file.sync(real.parent)
 
 
 def _write_new(path: Path, content: bytes, *, like: Path) -> None:
@@ -131,14 +131,6 @@ def _write_new(path: Path, content: bytes, *, like: Path) -> None:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _real(file: Path) -> Path:

@@ -54,10 +54,14 @@ requests.
 
 OUTAGE = 3.0
 """Seconds after which brokers that accept no connection are not those of a moment."""
-OFFLINE = "do not accept connections"
+_OFFLINE = "do not accept connections"
 _NOT_THERE = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "TOPIC_EXCEPTION")
 """The last is a name that no topic can have."""
 _HIDDEN = "TOPIC_AUTHORIZATION_FAILED"
+
+
+class _MostBrokersOffline(Unreachable):
+    """Coordinators do not move to other brokers: there are too few."""
 
 
 class Kafka(Connection):
@@ -69,7 +73,7 @@ class Kafka(Connection):
         """
         offline, known = self._offline()
         return (
-            f"{len(offline)} of {known} brokers {OFFLINE}: {', '.join(offline)}"
+            f"{len(offline)} of {known} brokers {_OFFLINE}: {', '.join(offline)}"
             if offline
             else None
         )
@@ -88,9 +92,9 @@ class Kafka(Connection):
         return [f"{broker} ({address})" for broker, address in offline.items()], len(known)
 
     def _refuse_without_most_brokers(self) -> None:
-        """Raise ``Unreachable`` with the brokers that accept no connection if these are most of
-        them, and remain so: coordinators do not move then, and are not waited for. A broker that
-        restarts alone is.
+        """Raise ``_MostBrokersOffline`` with the brokers that accept no connection if these are
+        most of them, and remain so: coordinators do not move then, and are not waited for. A broker
+        that restarts alone is.
         """
         end = time.monotonic() + OUTAGE
         while True:
@@ -98,9 +102,9 @@ class Kafka(Connection):
             if not known / 2 < len(offline) < known:
                 return
             if time.monotonic() > end:
-                raise Unreachable(
+                raise _MostBrokersOffline(
                     f"Most brokers of Kafka at {self.bootstrap} do not answer",
-                    why=f"{len(offline)} of {known} {OFFLINE}: {', '.join(offline)}",
+                    why=f"{len(offline)} of {known} {_OFFLINE}: {', '.join(offline)}",
                     next_step="Start them, or find out what keeps this machine from them.",
                 )
             time.sleep(NEW_TOPIC_PAUSE)
@@ -269,8 +273,10 @@ class Kafka(Connection):
         self.cluster_id()
         try:
             group = describe(self, group_id, self._refuse_without_most_brokers)
+        except _MostBrokersOffline:
+            raise
         except (TimedOut, Unreachable) as e:
-            e.why = e.why if e.why and OFFLINE in e.why else self.silent() or e.why
+            e.why = self.silent() or e.why
             raise
         if group is None:
             return ConnectGroup(group_id, "Dead", "", ())

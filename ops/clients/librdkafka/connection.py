@@ -19,6 +19,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 from connectctl.ops.clients.connection_errors import check_files, decided, explained, login_refused
 from connectctl.ops.clients.kafka_protocol.client_properties import tls, tls_files
+from connectctl.ops.clients.librdkafka.patience import Patience
 from connectctl.ops.core.errors import (
     BadInput,
     ConnectctlError,
@@ -251,15 +252,16 @@ class Connection:
         it died since, and for no other one. Without an answer the request is sent again with a new
         handle; without ``repeats`` only where it was not sent.
         """
-        deadline, patience = time.monotonic() + self.timeout, ADMIN_PATIENCE
+        patience = Patience(self.timeout, ADMIN_PATIENCE)
         while True:
-            remaining = max(PAUSE, deadline - time.monotonic())
-            futures = dict(request(self.admin, min(patience, remaining)))
+            last = patience.is_last
+            futures = dict(request(self.admin, patience.attempt))
             late = [text for each in futures.values() if (text := _lateness(each.exception()))]
             unsent = all(_NOT_SENT in text for text in late)
-            if not late or patience >= remaining or not (repeats or unsent):
+            if not late or last or not (repeats or unsent):
                 return futures
-            patience *= 1 if unsent else 2
+            if not unsent:
+                patience.grow()
             self.renew()
 
     def renew(self) -> None:
@@ -271,7 +273,7 @@ class Connection:
     @cached_property
     def _metadata(self) -> Any:
         try:
-            return self._listed(time.monotonic() + self.timeout)
+            return self._listed(Patience(self.timeout, FIRST_PATIENCE))
         except KafkaException as e:
             self._listen(0.2)  # lets the connection say why, through error_cb
             error = self.failure(e.args[0], "list its topics")
@@ -280,7 +282,7 @@ class Connection:
                 error = self._explained(unreachable(self.bootstrap, self._last_words))
             raise error from e
 
-    def _listed(self, deadline: float) -> Any:
+    def _listed(self, patience: Patience) -> Any:
         """Return all topics. A connection that is cut ends the request before its time, and it is
         sent again on another connection.
 
@@ -288,25 +290,22 @@ class Connection:
         refused the login meanwhile and none has accepted it: a wrong password is reported before
         the time-out, like other results of the handshake.
         """
-        others = "," in self.bootstrap
-        patience, login = FIRST_PATIENCE, time.monotonic() + (LOGIN_PATIENCE if others else 0)
+        login = LOGIN_PATIENCE if "," in self.bootstrap else 0
         while True:
-            remaining = max(PAUSE, deadline - time.monotonic())
+            last = patience.is_last
             try:
-                found = self.admin.list_topics(timeout=min(patience, remaining))
+                found = self.admin.list_topics(timeout=patience.attempt)
                 self._last_words = None
                 return found
             except KafkaException as e:
                 self._listen(0)
-                cut, late = (
-                    e.args[0].name() == "_TRANSPORT",
-                    e.args[0].name() in _TIMED_OUT and patience < remaining,
-                )
-                refused = time.monotonic() > login and _refuses(self._last_words)
+                cut, late = e.args[0].name() == "_TRANSPORT", e.args[0].name() in _TIMED_OUT
+                refused = patience.spent > login and _refuses(self._last_words)
                 self._end_if_decided()
-                if not (cut or late) or refused or time.monotonic() + PAUSE > deadline:
+                if not (cut or (late and not last)) or refused or patience.left < PAUSE:
                     raise
-                patience *= 2 if late else 1
+                if late:
+                    patience.grow()
                 time.sleep(PAUSE)
 
     def _end_if_decided(self) -> None:

@@ -17,6 +17,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka.admin import OffsetSpec
 from connectctl.ops.clients.librdkafka.connection import MOVING, Connection
 from connectctl.ops.clients.librdkafka.group_positions import positions
+from connectctl.ops.clients.librdkafka.patience import Patience
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, TimedOut
 from connectctl.ops.kafka.sentinels import Offset, offset_of
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -26,9 +27,7 @@ from connectctl.ops.kafka.visibility import describe_topic
 PAUSE = 0.1
 """Seconds before what was not answered is asked about again."""
 FIRST_ATTEMPT = 2.0
-"""Seconds for the first answer, and twice as long each time after: what was sent to a dead broker
-waits for all its time.
-"""
+"""Seconds for the first answer."""
 NEW_TOPIC = 10.0
 """Seconds for which a topic may be unknown to brokers after the controller has created it."""
 _UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"}
@@ -42,29 +41,13 @@ _AGAIN = (
 _NOBODY = {"_TRANSPORT", "_TIMED_OUT"}
 
 
-class _Patience:
-    """The time for one question, in attempts that grow."""
+class _Patience(Patience):
+    """The time for the offsets of one question."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._began = seconds, time.monotonic()
-        self._attempt = FIRST_ATTEMPT
+        super().__init__(seconds, FIRST_ATTEMPT)
         self.failure: ConnectctlError | None = None
         """The error of the last attempt, if no broker responded to it."""
-
-    @property
-    def spent(self) -> float:
-        return time.monotonic() - self._began
-
-    @property
-    def left(self) -> float:
-        return self._seconds - self.spent
-
-    @property
-    def attempt(self) -> float:
-        return max(0.1, min(self._attempt, self.left))
-
-    def failed(self) -> None:
-        self._attempt *= 2
 
 
 def end_offsets(
@@ -343,7 +326,7 @@ def _pause(kafka: Connection, patience: _Patience, what: str, why: str) -> None:
         if patience.failure is not None:
             raise patience.failure
         raise TimedOut(what, why=why, next_step="Check the brokers, and try again.")
-    patience.failed()
+    patience.grow()
     # librdkafka's admin client keeps the leaders, and their epochs, of before a broker's death; a
     # new one asks afresh.
     kafka.renew()

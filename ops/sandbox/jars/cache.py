@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from connectctl.ops.clients.java import Java
-from connectctl.ops.config import paths
+from connectctl.ops.config import paths, whole_file
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.ivy import Dependency
@@ -143,10 +143,9 @@ def write_manifest(root: Path, fetched: Fetched) -> None:
     jars = {str(jar.relative_to(root)): jar for jar in sorted(root.rglob("*.jar"))}
     files = {name: jar.stat().st_size for name, jar in jars.items()}
     digests = {name: _digest(jar) for name, jar in jars.items()}
-    draft = root / f".{MANIFEST}"
     lacks = {"missing": fetched.missing, "older": fetched.older}
-    draft.write_text(json.dumps({"files": files, "digests": digests, **lacks}, indent=1))
-    draft.replace(root / MANIFEST)
+    content = json.dumps({"files": files, "digests": digests, **lacks}, indent=1)
+    whole_file.publish(root / MANIFEST, content)
 
 
 def finished(root: Path) -> Jars | None:

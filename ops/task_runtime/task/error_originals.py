@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from connectctl.ops.connect.offset_rules import stored_form
 from connectctl.ops.connect.source_keys import connect_json
@@ -15,25 +15,6 @@ from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord
 
 TIMESTAMP_TYPES = tuple(TimestampType)
 """By confluent-kafka's numbers."""
-
-
-class Original(Protocol):
-    """A record before conversion or transformation."""
-
-    @property
-    def position(self) -> str:
-        """Return where it was read."""
-
-    @property
-    def logged(self) -> str:
-        """Return the same as ``errors.log.include.messages`` adds it to a line."""
-
-    @property
-    def context(self) -> Mapping[str, str]:
-        """Return the headers of a dead letter that tell where it was read."""
-
-    def dead_letter(self, topic: str) -> ProducerRecord:
-        """Return it as a record for ``topic``."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +47,12 @@ class ConsumedRecord:
 
     @property
     def position(self) -> str:
+        """Return where it was read."""
         return f"{self.topic}-{self.partition} at offset {self.offset}"
 
     @property
     def logged(self) -> str:
+        """Return the same as ``errors.log.include.messages`` adds it to a line."""
         when = ""
         if self.timestamp is not None:
             when = f", timestamp={self.timestamp}, timestampType={self.timestamp_type}"
@@ -78,6 +61,7 @@ class ConsumedRecord:
 
     @property
     def context(self) -> Mapping[str, str]:
+        """Return the headers of a dead letter that tell where it was read."""
         return {
             "topic": str(self.topic),
             "partition": str(self.partition),
@@ -85,6 +69,7 @@ class ConsumedRecord:
         }
 
     def dead_letter(self, topic: str) -> ProducerRecord:
+        """Return it as a record for ``topic``."""
         headers = list(self.headers)
         return ProducerRecord(
             topic, self.key, self.value, headers=headers, timestamp=self.timestamp
@@ -135,6 +120,10 @@ class PolledRecord:
     def _offset(self) -> str:
         offset = self.record.source_offset
         return connect_json(None if offset is None else stored_form(offset))
+
+
+Original = ConsumedRecord | PolledRecord
+"""A record before conversion or transformation."""
 
 
 def _as_text(value: Any) -> bytes | None:

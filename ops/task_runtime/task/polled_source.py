@@ -42,7 +42,7 @@ from connectctl.ops.task_runtime.task.source_conversion import (
     source_conversion,
 )
 from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
-from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskCaller, TaskThread
+from connectctl.ops.task_runtime.task.task_thread import CallingThread, TaskThread
 
 _PARTITION = operator.attrgetter("source_partition")
 
@@ -69,7 +69,7 @@ class PolledSource:
         )
         self._offsets: TaskOffsets
         self._task: SourceTask | None = None
-        self._caller: TaskCaller = CallingThread()
+        self._caller: CallingThread | TaskThread = CallingThread()
         self._lag: int | None = None
         self._settled: dict[bytes, bytes | None] = {}
         self._reset()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.connector import Batch
@@ -30,28 +30,6 @@ class PollResult(NamedTuple):
     seconds: float
 
 
-class TaskCaller(Protocol):
-    """Calls a task."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Return whether a poll is in progress, so that any other call would wait for its end."""
-
-    def call(self, work: Callable[[], T]) -> T:
-        """Do ``work``, after a poll in progress."""
-
-    def later(self, work: Callable[[], None]) -> None:
-        """The same, without waiting for the poll; the next ``poll`` raises its exception."""
-
-    def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
-        """Poll, or wait for the poll in progress; None if it is not over after ``patience``
-        seconds.
-        """
-
-    def close(self) -> None:
-        """End: no further calls follow."""
-
-
 def timed(work: Callable[[], Batch | None]) -> PollResult:
     """Return the result of ``work``, a poll, with its times."""
     began = time.monotonic()
@@ -61,7 +39,7 @@ def timed(work: Callable[[], Batch | None]) -> PollResult:
 
 
 class CallingThread:
-    """The thread of the caller."""
+    """The thread of the caller, with the methods of ``TaskThread``: no call is made during another."""
 
     is_busy = False
 
@@ -88,18 +66,24 @@ class TaskThread:
 
     @property
     def is_busy(self) -> bool:
+        """Return whether a poll is in progress, so that any other call would wait for its end."""
         return self._polling is not None
 
     def call(self, work: Callable[[], T]) -> T:
+        """Do ``work``, after a poll in progress."""
         return self._thread.submit(work).result()
 
     def later(self, work: Callable[[], None]) -> None:
+        """The same, without waiting for the poll; the next ``poll`` raises its exception."""
         if self.is_busy:
             self._later.append(self._thread.submit(work))
         else:
             self.call(work)
 
     def poll(self, work: Callable[[], Batch | None], patience: float | None) -> PollResult | None:
+        """Poll, or wait for the poll in progress; None if it is not over after ``patience``
+        seconds.
+        """
         if self._polling is None:
             # Work that ``later`` received during a poll was done after the poll.
             later, self._later = self._later, []

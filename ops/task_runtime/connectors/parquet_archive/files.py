@@ -7,7 +7,6 @@ Columns: ``topic`` string, ``partition`` int, ``offset`` long, ``timestamp`` (UT
 
 from __future__ import annotations
 
-import os
 import re
 import uuid
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from connectctl.ops.config import whole_file
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.task_runtime.connectors.filestream_sink import line_of
@@ -138,13 +138,8 @@ class ArchiveDirectory:
 
     def _sync(self, path: str) -> None:
         """Have a local file or directory on the disk; other file systems have what was closed."""
-        if self._files.type_name != "local":
-            return
-        number = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+        if self._files.type_name == "local":
+            whole_file.sync(path)
 
     @contextmanager
     def _failing(self, action: str) -> Iterator[None]:

@@ -54,7 +54,7 @@ class RecordsOfTopic:
 
 
 class BatchReader:
-    """See ``source.SourceReader``. Holds at most one response. Small batches in a row are put
+    """Fetches record batches. Holds at most one response. Small batches in a row are put
     ``together``.
     """
 

@@ -9,11 +9,11 @@ offsets say where reading begins again.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from connectctl.ops.clients.kafka_protocol.client_properties import arguments
 from connectctl.ops.connect.source_keys import connect_json
@@ -25,7 +25,12 @@ from connectctl.ops.task_runtime.connectors.topic_copy.mirror_offsets import (
     wrap_offset,
     wrap_partition,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import MOST, WAIT, TopicBatch
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import (
+    MOST,
+    WAIT,
+    TopicBatch,
+    TopicReader,
+)
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LOST_RECORDS, LostRange
 from connectctl.ops.task_runtime.spi.latency_pace import LatencyPace
 from connectctl.ops.task_runtime.spi.transaction_batch import (
@@ -41,7 +46,10 @@ from connectctl.ops.task_runtime.task.task_offsets import TaskOffsets
 from connectctl.ops.task_runtime.task.transaction_size import TransactionSize
 
 if TYPE_CHECKING:
-    from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import RecordsOfTopic
+    from connectctl.ops.task_runtime.connectors.topic_copy.batch_reader import (
+        BatchReader,
+        RecordsOfTopic,
+    )
     from connectctl.ops.task_runtime.connectors.topic_copy.replication_policy import (
         ReplicationPolicy,
     )
@@ -65,29 +73,13 @@ class TransactionLimits:
     seconds: float
 
 
-class SourceReader(Protocol):
-    """The reader of the source: ``source_reader.Reader``."""
-
-    @property
-    def opened(self) -> bool: ...
-    @property
-    def behind(self) -> bool: ...
-    @property
-    def lag(self) -> int | None: ...
-    @property
-    def lost(self) -> Collection[LostRange]: ...
-    def begin(self, begin: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]: ...
-    def read(self, most: int) -> Sequence[Any]: ...
-    def close(self) -> None: ...
-
-
 @dataclass(eq=False)
 class CopiedTopics:
     """The copy of ``places`` of the source, each a source partition of ``connector``, to the topics
     that ``policy`` names. Raises ``ConnectctlError`` if one of these is the offsets topic.
     """
 
-    reader: SourceReader
+    reader: TopicReader | BatchReader
     connector: str
     places: list[TopicPartition]
     policy: ReplicationPolicy
@@ -178,7 +170,9 @@ class CopiedTopics:
             self._latency.polled(now)
         for each in batches:
             self._count += len(each)
-            self._taken |= {(each.topic, partition): last for partition, last in each.last.items()}
+            self._taken |= {
+                TopicPartition(each.topic, partition): last for partition, last in each.last.items()
+            }
         if self._due(busy=bool(batches)) and self._taken:
             if self._latency is not None:
                 self._latency.decided(now)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from connectctl.ops.connect.source_transactions import Boundary
@@ -34,7 +34,7 @@ from connectctl.ops.task_runtime.connectors.topic_copy.source import (
     TransactionLimits,
     stays_unopened,
 )
-from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch
+from connectctl.ops.task_runtime.connectors.topic_copy.source_reader import TopicBatch, TopicReader
 from connectctl.ops.task_runtime.connectors.topic_copy.source_starts import LostRange
 from connectctl.ops.task_runtime.spi.connector import (
     ConnectorContext,
@@ -553,10 +553,12 @@ def copying(
     how: DeliverySettings | None = None,
     pace: TransactionLimits | None = None,
     topic: str = "offs",
+    stats: TaskStats | None = None,
 ) -> CopiedTopics:
     places = [TopicPartition("orders", n) for n in range(len(source.ends))]
-    pace = pace or TransactionLimits(7, 60.0)
-    return CopiedTopics(source, "c", places, DEFAULT, how or delivery_settings({}), pace, topic)
+    pace, how = pace or TransactionLimits(7, 60.0), how or delivery_settings({})
+    reader = cast("TopicReader", source)
+    return CopiedTopics(reader, "c", places, DEFAULT, how, pace, topic, stats or TaskStats())
 
 
 def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = False) -> TaskResult:
@@ -710,9 +712,7 @@ def test_batches_stay_unopened_where_both_ends_can(
 def test_what_the_source_had_lost_is_counted_and_told_once_however_often_it_begins() -> None:
     lost = LostRange("east", TopicPartition("orders", 0), 2, 4)
     source, broker, stats = Source([9], lost=[lost]), Broker(), TaskStats()
-    places = [TopicPartition("orders", 0)]
-    pace = TransactionLimits(7, 60.0)
-    supply = CopiedTopics(source, "c", places, DEFAULT, delivery_settings({}), pace, "offs", stats)
+    supply = copying(source, stats=stats)
     supply.resume(broker)
     source.opened = False
     supply.resume(broker)
