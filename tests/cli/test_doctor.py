@@ -98,7 +98,7 @@ def test_a_broker_that_is_fenced_while_doctor_reads_is_seen(at: Clusters) -> Non
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kafka, "topics", topics)
-        at.plain.session.brokers = Dying()  # type: ignore[misc]
+        at.plain.session.brokers = Dying()
         told = at.plain.run("doctor").stdout
     assert "BROKER019" in told
     assert "two:9092" in told
