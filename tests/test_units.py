@@ -33,7 +33,9 @@ def asks_for(file: Path, fixture: str) -> bool:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_unit_is_all_files_that_ask_for_its_fixture(unit: str) -> None:
-    found = [name_of(file) for file in (TESTS / "live").glob("test_*.py") if asks_for(file, unit)]
+    folders = {Path(name).parent.name for name in UNITS[unit]}
+    files = [file for file in TESTS.rglob("test_*.py") if file.parent.name in folders]
+    found = [name_of(file) for file in files if asks_for(file, unit)]
     assert sorted(found) == sorted(UNITS[unit])
 
 

@@ -25,7 +25,13 @@ UNITS = {
         "live/test_sandbox_secured.py",
         "live/test_secured_matrix.py",
         "live/test_spark_standalone.py",
-    )
+    ),
+    "spark": (
+        "jobs/test_audit.py",
+        "jobs/test_audit_archive.py",
+        "jobs/test_audit_inputs.py",
+        "jobs/test_offsets.py",
+    ),
 }
 """The files that ask for a fixture, by its name."""
 _OF = {name: unit for unit, names in UNITS.items() for name in names}
