@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from units import UNITS, name_of
+from units import UNITS, asks_for_cluster, name_of, next_unit
 
 TESTS = Path(__file__).parent
 FILE = """\
@@ -33,8 +33,30 @@ def asks_for(file: Path, fixture: str) -> bool:
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_unit_is_all_files_that_ask_for_its_fixture(unit: str) -> None:
-    found = [name_of(file) for file in (TESTS / "live").glob("test_*.py") if asks_for(file, unit)]
+    folders = {Path(name).parent.name for name in UNITS[unit]}
+    files = [file for file in TESTS.rglob("test_*.py") if file.parent.name in folders]
+    found = [name_of(file) for file in files if asks_for(file, unit)]
     assert sorted(found) == sorted(UNITS[unit])
+
+
+def test_the_files_that_ask_for_the_shared_cluster_are_known() -> None:
+    files = [file for of in ("live", "contract") for file in (TESTS / of).glob("test_*.py")]
+    found = [file for file in files if asks_for(file, "cluster")]
+    assert len(found) > 30
+    assert [file.name for file in found if not asks_for_cluster(file)] == []
+
+
+def test_files_that_ask_for_the_shared_cluster_are_given_to_processes_that_have_it() -> None:
+    units, asking = ("a", "b", "c"), ("b", "c")
+    assert next_unit(units, asking, has=True, may=False) == "b"
+    assert next_unit(units, asking, has=False, may=True) == "a"
+    assert next_unit(asking, asking, has=False, may=True) == "b"
+
+
+def test_a_process_without_the_shared_cluster_is_given_other_files_while_there_are_any() -> None:
+    assert next_unit(("a", "b"), ("a",), has=False, may=False) == "b"
+    assert next_unit(("a",), ("a",), has=False, may=False) == "a"
+    assert next_unit(("b",), (), has=True, may=False) == "b"
 
 
 def test_the_files_of_a_unit_are_tested_by_one_process(tmp_path: Path) -> None:

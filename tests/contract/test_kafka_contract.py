@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from connectctl.ops.core.errors import ConnectctlError
@@ -13,6 +13,7 @@ from fakes.kafkawrites import FakeKafkaWrites
 
 if TYPE_CHECKING:
     from connectctl.ops.clients.protocols import KafkaWrites
+    from connectctl.ops.sandbox.cluster import Sandbox
 
     Open = Callable[[], KafkaWrites]
     LeaveOpen = Callable[[str, str, bytes, bytes], None]
@@ -155,13 +156,13 @@ class TestTheFake(KafkaContract):
 @pytest.mark.live
 class TestTheRealOne(KafkaContract):
     @pytest.fixture
-    def kafka(self, cluster: Any) -> Open:
+    def kafka(self, cluster: Sandbox) -> Open:
         from connectctl.ops.clients.librdkafka.client import Kafka
 
         return lambda: Kafka({"bootstrap.servers": cluster.bootstrap_servers}, timeout=120)
 
     @pytest.fixture
-    def leave_open(self, cluster: Any) -> Iterator[LeaveOpen]:
+    def leave_open(self, cluster: Sandbox) -> Iterator[LeaveOpen]:
         from confluent_kafka import Producer
 
         made: list[Producer] = []

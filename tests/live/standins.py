@@ -16,6 +16,7 @@ from connectctl.ops.clients.java import find_java
 from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.jars.cache import cached
 from connectctl.ops.sandbox.jars.versions import LATEST, parse_version
+from sparkjvm import SHORT_LIVED
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
@@ -55,7 +56,16 @@ def compiled(
         "\n".join(classes) + "\n"
     )
     jars = os.pathsep.join(map(str, sorted(connect.glob("*.jar"))))
-    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", jars, "-d", str(plugin)]
+    compiler = [
+        java,
+        *SHORT_LIVED.split(),
+        "-m",
+        "jdk.compiler/com.sun.tools.javac.Main",
+        "-cp",
+        jars,
+        "-d",
+        str(plugin),
+    ]
     subprocess.run([*compiler, *map(str, sources)], check=True, timeout=600)
     return plugin.parent
 

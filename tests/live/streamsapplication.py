@@ -21,6 +21,7 @@ from connectctl.ops.config import paths
 from connectctl.ops.sandbox.jars import ivy
 from connectctl.ops.sandbox.jars.ivy import Dependency
 from live.real import create_topic, eventually
+from sparkjvm import SHORT_LIVED
 
 VERSION = "3.9.1"
 """The last series that knows exactly_once besides exactly_once_v2."""
@@ -55,7 +56,7 @@ def compiled(jars: str, directory: Path) -> str:
     ).stdout
     if "jdk.compiler" not in modules:
         pytest.skip("the application is compiled here, and this Java has no compiler")
-    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main"]
+    compiler = [java, *SHORT_LIVED.split(), "-m", "jdk.compiler/com.sun.tools.javac.Main"]
     subprocess.run(
         [*compiler, "-cp", jars, "-d", str(directory), str(SOURCE)], check=True, timeout=600
     )

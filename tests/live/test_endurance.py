@@ -36,7 +36,7 @@ QUIET = Pace(
     program=(localrun.__file__,),
     lease=15,
     cores=2,
-    turns=max(3, FAULTS // 10),
+    turns=max(3, FAULTS // 25),
 )
 
 

@@ -25,11 +25,17 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
+SHORT = pytest.mark.drawn(matrix="short campaigns against a broker and drivers")
+"""Each commit draws the tasks that are under faults, of sources or of transforms."""
+
+
+@SHORT
 def test_a_short_campaign_leaves_every_record_once(broker: Broker, tmp_path: Path) -> None:
     campaign = Campaign(broker, seed(), tmp_path)
     withstand(campaign, lambda: campaign.run(15, broker_kills=1))
 
 
+@SHORT
 def test_a_short_campaign_against_transforms_leaves_every_record_once(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ from hypothesis import HealthCheck, given, settings
 from live.fieldshapes import SHAPES, records_of
 from live.real import connectctl, connector, create_topic, eventually, write
 from live.rundirectory import well
+from sparkjvm import SHORT_LIVED
 
 pytestmark = [
     pytest.mark.live,
@@ -94,10 +95,24 @@ class Peer:
         root = paths.cache_directory() / "jars" / registry.NAME / registry.VERSION
         class_path = os.pathsep.join(map(str, (root / jars).resolve().rglob("*.jar")))
         source = Path(__file__).with_name(f"{name}.java")
-        compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", class_path]
+        compiler = [
+            java,
+            *SHORT_LIVED.split(),
+            "-m",
+            "jdk.compiler/com.sun.tools.javac.Main",
+            "-cp",
+            class_path,
+        ]
         subprocess.run([*compiler, "-d", str(directory), str(source)], check=True, timeout=600)
         self.process = subprocess.Popen(
-            [java, "-cp", f"{directory}{os.pathsep}{class_path}", f"peer.{name}", *arguments],
+            [
+                java,
+                *SHORT_LIVED.split(),
+                "-cp",
+                f"{directory}{os.pathsep}{class_path}",
+                f"peer.{name}",
+                *arguments,
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -15,6 +15,7 @@ import pytest
 from connectctl.ops.clients.java import find_java
 from connectctl.ops.sandbox.jars.cache import cached
 from connectctl.ops.sandbox.jars.versions import LATEST, parse_version
+from sparkjvm import SHORT_LIVED
 
 SOURCE = Path(__file__).with_name("TransformPeer.java")
 Stages = Sequence[Mapping[str, str]]
@@ -53,10 +54,24 @@ def transform_peer(directory: Path) -> Iterator[TransformPeer]:
     if jars is None or "jdk.compiler" not in modules:
         pytest.skip("Java has no compiler, or the jars of Kafka are not there yet")
     path = os.pathsep.join(map(str, sorted((jars.root / "connect").glob("*.jar"))))
-    compiler = [java, "-m", "jdk.compiler/com.sun.tools.javac.Main", "-cp", path]
+    compiler = [
+        java,
+        *SHORT_LIVED.split(),
+        "-m",
+        "jdk.compiler/com.sun.tools.javac.Main",
+        "-cp",
+        path,
+    ]
     subprocess.run([*compiler, "-d", str(directory), str(SOURCE)], check=True, timeout=600)
     process = subprocess.Popen(
-        [java, "-Xmx128m", "-cp", f"{path}{os.pathsep}{directory}", "TransformPeer"],
+        [
+            java,
+            *SHORT_LIVED.split(),
+            "-Xmx128m",
+            "-cp",
+            f"{path}{os.pathsep}{directory}",
+            "TransformPeer",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from connectctl.ops.config import java_properties
 from connectctl.ops.config.java_properties import Malformed, value_of, with_value
+from depth import deep
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -244,7 +245,10 @@ def test_java_itself_reads_the_same(tmp_path: Path) -> None:
     texts: list[str] = []
 
     @settings(
-        max_examples=1500, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=deep(1500, 375),
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
     @given(TEXTS, KEYS, VALUES)
     def collect(text: str, key: str, value: str) -> None:

@@ -146,7 +146,7 @@ def test_broken_anywhere_it_says_so_and_comes_to_the_same_end(
     operation = OPERATIONS[name]
     expected, calls = undisturbed(operation)
     chosen = {
-        "before": _some(calls, deep(1, 10)),
+        "before": _some(calls, deep(1, 20)),
         "after": [n for n, call in enumerate(calls, 1) if call in WRITES],
         "for ever": range(2, len(calls) + 1, deep(5, 15)),
     }[how]

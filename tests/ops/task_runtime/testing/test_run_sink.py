@@ -163,10 +163,11 @@ def test_a_pause_that_the_task_asks_for_takes_no_time() -> None:
 
 def test_a_sink_that_asks_for_the_same_records_for_a_day_is_not_waited_for() -> None:
     def put(self: Any, records: Sequence[SinkRecord]) -> None:
+        self.context.timeout(60_000)
         raise RetriableError("away")
 
     with pytest.raises(
-        TimedOut, match=r"RetriableError after 86400 s: put failed and is retried in 1 s: away"
+        TimedOut, match=r"RetriableError after 86400 s: put failed and is retried in 60 s: away"
     ):
         run_sink(kind(put=put), {}, {"in": ["a"]})
 
