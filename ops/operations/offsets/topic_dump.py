@@ -59,7 +59,7 @@ def _no_global_topic(source: str, others: Sequence[str], chosen: str | None) -> 
             next_step="Show the offsets of a cluster: connectctl offsets show.",
         )
     if chosen is None:
-        what = f"{source} has records of {len(others)} topics, and does not tell the offsets topic"
+        what = f"{source} has records of {len(others)} topics; its offsets topic is unknown"
     else:
         what = f"{source} has no record of the offsets topic {chosen}"
     return BadInput(
