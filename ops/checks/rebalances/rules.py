@@ -16,6 +16,10 @@ from connectctl.ops.core.times import utc
 NAMED = 5
 RESTART = 3
 """Rebalances that one restart of a worker causes: it leaves, it joins, and what it lost moves back."""
+SECOND = 4
+"""Of so many changes of connectors one may cause a second rebalance: what one worker gives up for
+balance, another one gets in the next one (KIP-415).
+"""
 FEW, MANY = 6, 30
 """Rebalances in ``WINDOW`` that are never, and that are always too many."""
 RETURNS = 3
@@ -34,12 +38,13 @@ def storm(facts: GroupFacts, goal: Goal) -> Case | None:
         return None
     count = max(began) - min(began)
     limit = min(max(FEW, RESTART * facts.workers), MANY)
-    if count - facts.changes <= limit:
+    if count - facts.changes <= limit + facts.changes // SECOND:
         return None
     times = [began[generation] for generation in sorted(began)]
     first, last = times[1], times[-1]
     minutes = max(1, round((last - first) / 60))
-    message = f"It rebalanced {count} times within {counted(minutes, 'minute')}."
+    explained = f"; changes of connectors explain {facts.changes}" if facts.changes else ""
+    message = f"It rebalanced {count} times within {counted(minutes, 'minute')}{explained}."
     evidence = tuple(
         f"{utc(each.at * 1000)}  generation {each.generation}: "
         f"{some_of(sorted(each.members), NAMED) or 'no worker'}"

@@ -66,7 +66,11 @@ def test_the_first_time_that_a_worker_joins_is_no_return() -> None:
 
 def test_rebalances_that_changes_of_connectors_explain_are_no_storm() -> None:
     assert found(rounds([ALL] * 20), changes=10) == {}
-    assert found(rounds([ALL] * 20), changes=5).keys() == {"GROUP001"}
+    storm = found(rounds([ALL] * 20), changes=5)
+    assert storm.keys() == {"GROUP001"}
+    assert storm["GROUP001"].message.endswith("; changes of connectors explain 5.")
+    # What a worker gives up for balance causes a second rebalance.
+    assert found(rounds([ALL] * 44), changes=29) == {}
 
 
 def test_a_deletion_explains_two_rebalances_and_a_configuration_one() -> None:
