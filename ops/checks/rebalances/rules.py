@@ -17,7 +17,7 @@ NAMED = 5
 RESTART = 3
 """Rebalances that one restart of a worker causes: it leaves, it joins, and what it lost moves back."""
 SECOND = 4
-"""Of so many changes of connectors one may cause a second rebalance: what one worker gives up for
+"""Of so many changes of connectors one may cause a second rebalance: what is revoked from one worker for
 balance, another one gets in the next one (KIP-415).
 """
 FEW, MANY = 6, 30
