@@ -17,8 +17,8 @@ NAMED = 5
 RESTART = 3
 """Rebalances that one restart of a worker causes: it leaves, it joins, and what it lost moves back."""
 SECOND = 4
-"""Of so many changes of connectors one may cause a second rebalance: what is revoked from one worker for
-balance, another one gets in the next one (KIP-415).
+"""Of so many changes of connectors one may cause a second rebalance: what is revoked from one worker
+for balance is assigned to another one in the next (KIP-415).
 """
 FEW, MANY = 6, 30
 """Rebalances in ``WINDOW`` that are never, and that are always too many."""

@@ -68,6 +68,7 @@ def a_topic_is_not_compacted(bed: Bed) -> None:
     "TOPIC005",
     "are under-replicated",
     where=Where.BROKERS,
+    also=["BROKER008"],
 )
 def a_broker_is_down(bed: Bed) -> None:
     without_a_broker(bed)
@@ -78,7 +79,7 @@ def a_broker_is_down(bed: Bed) -> None:
     "TOPIC008",
     "fewer replicas are in sync",
     where=Where.BROKERS,
-    also=["TOPIC005"],
+    also=["TOPIC005", "BROKER008"],
 )
 def a_topic_takes_no_writes(bed: Bed) -> None:
     topic = bed.cluster.topics["config"]
@@ -92,7 +93,7 @@ def a_topic_takes_no_writes(bed: Bed) -> None:
     "TOPIC007",
     "No broker leads",
     where=Where.BROKERS,
-    also=["TOPIC005", "TXN002", "UNSEEN001"],
+    also=["TOPIC005", "BROKER008", "TXN002", "UNSEEN001"],
 )
 def a_topic_has_no_leader(bed: Bed) -> None:
     own = f"{bed.name}-offsets"
