@@ -72,7 +72,7 @@ def test_the_worst_comes_first_and_what_is_ignored_is_left_out(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert [f.id for f in kept([ODD, WARN, BAD], ["topic005"])] == ["EOS001", "TASK007"]
-    assert "1 findings are left out" in capsys.readouterr().err
+    assert "Left out by --ignore: 1 finding (TOPIC005)." in capsys.readouterr().err
     with pytest.raises(BadInput, match="Unknown finding: EOS999"):
         kept([], ["EOS999"])
 
