@@ -86,6 +86,8 @@ def format_help(command: Any) -> Any:
     for param in command.params:
         format_parameter(param)
     command.help = fitted(command.help or "")
+    # Whole, in the list of a group's commands: click cuts the help's own beginning to 45 characters.
+    command.short_help = command.short_help or " ".join(command.help.partition("\n\n")[0].split())
     command.epilog = command.epilog or EPILOG
     for each in getattr(command, "commands", {}).values():
         format_help(each)

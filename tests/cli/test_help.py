@@ -62,6 +62,8 @@ def test_help_is_whole_narrow_and_speaks_of_no_python(path: tuple[str, ...]) -> 
         re.MULTILINE,
     )
     assert "completion for the current shell" not in result.stdout
+    listed = result.stdout.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    assert [line for line in listed.splitlines() if line.endswith("...")] == [], "it is cut"
     described = re.findall(
         r"^  (\S.*)$",
         result.stdout.partition("\nArguments:\n")[2].partition("\n\n")[0],
