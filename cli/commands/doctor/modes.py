@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connectctl.cli import flow, lock_wait, watching
 from connectctl.cli.options import ApplyOptions, ReportOptions
 from connectctl.cli.output import findings, terminal
+from connectctl.cli.output.printed_commands import with_cluster
 from connectctl.cli.output.terminal import Output
 from connectctl.cli.views import checks
 from connectctl.cli.views import doctor as view
@@ -129,28 +130,35 @@ class Changes:
     def blocks(self, run: CheckRun) -> list[terminal.Block]:
         """Return the tables of the findings that are there, and of those that went."""
         rows = [
-            [
-                each.severity.value,
-                each.id,
-                each.subject,
-                view.since(each, run.now),
-                _clock(self._came[_key(each)]),
-                each.message,
-                each.next_step or "-",
-            ]
+            row
             for each in self.now
+            for row in (
+                [
+                    each.severity.value,
+                    each.id,
+                    view.since(each, run.now),
+                    _clock(self._came[_key(each)]),
+                    _seen(each),
+                ],
+                # A line of its own: beside each other, two sentences are too narrow to be read.
+                ["", "", "", "", with_cluster(each.next_step or "")],
+            )
+            if any(row)
         ]
-        columns = ["SEVERITY", "ID", "SUBJECT", "SINCE", "CAME", "SEEN", "DO"]
-        found = [terminal.Block(columns, rows, "Nothing found.", ("DO", "CAME"))]
-        gone = [
-            [_clock(at), each.id, each.subject, each.message]
-            for at, each in self._gone[-MOST_GONE:]
-        ]
-        return found + ([terminal.Block(["WENT", "ID", "SUBJECT", "SEEN"], gone)] if gone else [])
+        columns = ["SEVERITY", "ID", "SINCE", "CAME", "SEEN"]
+        found = [terminal.Block(columns, rows, "Nothing found.", ("CAME",))]
+        gone = [[_clock(at), each.id, _seen(each)] for at, each in self._gone[-MOST_GONE:]]
+        return found + ([terminal.Block(["WENT", "ID", "SEEN"], gone)] if gone else [])
 
 
 def _key(finding: Finding) -> tuple[str, str]:
     return finding.id, finding.subject
+
+
+def _seen(finding: Finding) -> str:
+    """Return what was seen, and of what."""
+    named = finding.subject in finding.message
+    return finding.message if named else f"{finding.subject}: {finding.message}"
 
 
 def _clock(at: float | None) -> str:
