@@ -29,7 +29,7 @@ def put(file: BinaryIO, path: Path) -> None:
     """Give a draft the name ``path``, in place of the file that has it. Both are on disk on return."""
     file.flush()
     os.fsync(file.fileno())
-    Path(file.name).replace(path)
+    _rename(file, path)
     sync(path.parent)
 
 
@@ -45,10 +45,12 @@ def sync(path: Path | str) -> None:
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Replace the content of ``path``, which only the user may read; return ``path``."""
+    """Replace the content of ``path``, which only the user may read; return ``path``. It is not
+    synced to disk: who completes a name, or starts a sandbox, waits for no disk.
+    """
     with draft(path.parent) as file:
         file.write(_encoded(content))
-        put(file, path)
+        _rename(file, path)
     return path
 
 
@@ -72,14 +74,18 @@ def output(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         if private:
             put(file, real)
         else:
-            file.flush()
-            Path(file.name).replace(real)
+            _rename(file, real)
 
 
 def publish(path: Path, content: str | bytes) -> None:
     """Replace the content of ``path``, an output that can be made again; see ``output``."""
     with output(path) as file:
         file.write(_encoded(content))
+
+
+def _rename(file: BinaryIO, path: Path) -> None:
+    file.flush()
+    Path(file.name).replace(path)
 
 
 def _encoded(content: str | bytes) -> bytes:
