@@ -117,11 +117,14 @@ class _Remembered:
             self._cache.set(KEPT, dict(self._seconds))
 
 
+def is_whole(config: pytest.Config) -> bool:
+    """Whether the whole suite is tested, but for what only an expression of ``-m`` adds."""
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.keyword
+    return not named and config.option.markexpr == ALL
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Remember seconds where the whole suite is tested."""
-    whole = (
-        config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == ALL
-    )
-    parts = hasattr(config, "workerinput") or config.option.keyword or config.option.collectonly
-    if config.cache is not None and whole and not parts:
+    parts = hasattr(config, "workerinput") or config.option.collectonly
+    if config.cache is not None and is_whole(config) and not parts:
         config.pluginmanager.register(_Remembered(config.cache))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from fileorder import ALL
+from fileorder import is_whole
 
 _REPEATS = "CONNECTCTL_TEST_REPEATS"
 """The variable by which the first process of a run tells those that it starts."""
@@ -19,8 +19,7 @@ _REPEATS = "CONNECTCTL_TEST_REPEATS"
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if whole and config.option.markexpr == ALL and not config.option.keyword:
+    if is_whole(config):
         os.environ[_REPEATS] = "1"
     else:
         os.environ.pop(_REPEATS, None)

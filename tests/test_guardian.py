@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
+from fakes.processes import runs
 
 INNER = Path(__file__).with_name("innersession.py")
 PATIENCE = 300.0
@@ -34,16 +34,6 @@ class Inner:
     def left(self) -> list[str]:
         """What has not ended yet."""
         return [name for name, pid in self.started.items() if runs(pid)]
-
-
-def runs(pid: int) -> bool:
-    """Whether the process does anything: where nobody collects orphans, a dead one keeps its
-    number.
-    """
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def wait_for(condition: Callable[[], bool], message: Callable[[], object]) -> None:

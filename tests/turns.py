@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from depth import DEEP
 from draws import chosen, drawn_by
-from fileorder import ALL
+from fileorder import is_whole
 
 TURNS: dict[str, tuple[str, ...]] = {
     "upgrades": (
@@ -131,10 +131,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Draw where the whole suite is tested."""
     if hasattr(config, "workerinput"):
         return
-    whole = (
-        config.args_source is pytest.Config.ArgsSource.TESTPATHS and config.option.markexpr == ALL
-    )
-    if whole and not DEEP and not config.option.keyword:
+    if is_whole(config) and not DEEP:
         os.environ[_LEFT_OUT] = " ".join(chain.from_iterable(left_out(drawn_by()).values()))
     else:
         os.environ.pop(_LEFT_OUT, None)

@@ -21,6 +21,7 @@ from connectctl.ops.sandbox.cluster import SandboxSpec, down, up
 from connectctl.ops.sandbox.layout import SandboxLayout
 from connectctl.ops.sandbox.record import Node, SandboxRecord
 from connectctl.ops.sandbox.status import SandboxState, status
+from fakes.processes import runs
 
 pytestmark = pytest.mark.live
 
@@ -51,16 +52,6 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[str]) ->
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.005)
-
-
-def runs(pid: int) -> bool:
-    """Whether the process still does anything: where nobody collects orphans, a dead one keeps its
-    number.
-    """
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def has_node(layout: SandboxLayout, name: str) -> bool:

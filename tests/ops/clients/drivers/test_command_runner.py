@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from connectctl.ops.clients.drivers.command_runner import CommandFailed, Commands
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
+from fakes.processes import runs
 
 FAST = 60.0
 """Seconds for commands that end by themselves: never used up."""
@@ -33,13 +33,6 @@ def pid_in(file: Path) -> int:
         assert time.monotonic() < end
         time.sleep(0.05)
     return int(file.read_text())
-
-
-def runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def gone(pid: int) -> bool:
