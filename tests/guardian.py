@@ -17,9 +17,11 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-MARK = "CONNECTCTL_TESTS_SESSIONS"
+MARK = "TESTS_SESSIONS_OF_CONNECTCTL"
 """The variable with the directories of all sessions that a process belongs to: tests run sessions
 within sessions.
+
+It is none of the program's own, which tests take out of the environment of somebody new.
 """
 _SANDBOX = "-Dconnectctl.sandbox="
 GRACE = 5.0

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from live.shownlines import fresh
 
 SLEEP = "import time; print('up', flush=True); time.sleep(3600)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
@@ -38,12 +39,13 @@ def started(code: str, *words: str, env: dict[str, str] | None = None) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_that_starts_processes_and_hangs(state_home: Path) -> None:
+def test_that_starts_processes_and_hangs(state_home: Path, tmp_path: Path) -> None:
     pids = {
         "a child": started(SLEEP),
         "a child that ignores SIGTERM": started(DEAF),
         "a child that is stopped": started(SLEEP),
         "a process whose parent has ended": started(BELOW),
+        "a process of somebody new": started(SLEEP, env=fresh(tmp_path)),
         "a JVM of a sandbox with another environment": started(
             SLEEP, f"-Dconnectctl.sandbox={state_home}/a", env={}
         ),

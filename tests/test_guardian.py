@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,12 +74,13 @@ def ends_and_leaves_nothing(found: Inner) -> None:
 def test_everything_ends_with_a_session_that_is_ended_by(
     number: signal.Signals, tmp_path: Path
 ) -> None:
-    with subprocess.Popen(["sleep", "3600"]) as another, inner(tmp_path, "-n", "0") as found:
+    with ExitStack() as ends, inner(tmp_path, "-n", "0") as found:
+        another = ends.enter_context(subprocess.Popen(["sleep", "3600"]))
+        ends.callback(another.kill)
         assert found.left() == list(found.started)
         found.session.send_signal(number)
         ends_and_leaves_nothing(found)
         assert another.poll() is None
-        another.kill()
 
 
 def test_everything_ends_with_a_worker_of_xdist_that_is_killed(tmp_path: Path) -> None:
