@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from connectctl.ops.kafka.visibility import Gap
+
 NOT_ENABLED = "This worker does not have exactly-once source support enabled."
 _PROPERTY = "exactly.once.support"
 _QUIET_PLUGINS = (
@@ -42,6 +44,7 @@ class Worker:
     ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
     no REST API. ``listed`` are the connectors that it listed, None if it was not asked. ``hung`` is
     the request that it did not answer, although its REST server answered another one.
+    ``health_gap`` is why nothing is known of its herder, None if that was not asked for, too.
     """
 
     address: str
@@ -58,6 +61,7 @@ class Worker:
     without_rest: bool = False
     listed: frozenset[str] | None = None
     hung: str | None = None
+    health_gap: Gap | None = None
 
 
 def probe_plugin(plugins: Sequence[Mapping[str, Any]]) -> str | None:

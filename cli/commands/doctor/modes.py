@@ -119,7 +119,7 @@ class Changes:
         self._looks = 0
 
     def add(self, found: tuple[Finding, ...], at: float) -> None:
-        """Note the findings of a look at ``at``, in seconds since the epoch."""
+        """Keep the findings of ``at``, in seconds since the epoch."""
         keys = {_key(each) for each in found}
         self._gone += [(at, each) for each in self.now if _key(each) not in keys]
         came = None if self._looks == 0 else at

@@ -93,7 +93,7 @@ def observe_cluster(
 
     ``lists_only``: each worker is asked for the names of its connectors, and whether it is healthy.
     Then one of them, the leader if it answers, is asked for its version and its exactly-once support.
-    Where none grants access, the topics tell what they know, and a finding says it.
+    Where none grants access, the internal topics are read instead, and a finding reports it.
 
     Raises the errors of ``kafka``; without ``lists_only``, ``NotAuthorized`` or ``NotTrusted`` if
     no worker grants access.
@@ -172,23 +172,28 @@ def _ask_for_list(calls: ConnectCalls, member: Member, group: ConnectGroup) -> W
             return silent
         answers = with_version(calls, worker, SHORT).problem is None
         return replace(silent, hung=LIST if answers else None)
-    return replace(worker, listed=listed, hung=_unhealthy(calls, worker, group))
+    return _with_health(calls, replace(worker, listed=listed), group)
 
 
-def _unhealthy(calls: ConnectCalls, worker: Worker, group: ConnectGroup) -> str | None:
-    """Return ``HEALTH`` if the worker's herder does not answer it; None if it does, or if that is
-    not known: workers before 3.9 do not have it (KIP-1017), and the herder waits in a rebalance.
+def _with_health(calls: ConnectCalls, worker: Worker, group: ConnectGroup) -> Worker:
+    """Return the worker with ``HEALTH`` as the request that hangs if its herder does not answer it.
+
+    Workers before 3.9 do not have it (KIP-1017), and the herder waits in a rebalance.
     """
     for seconds in HEALTH_PATIENCE:
         try:
             calls.get(HEALTH, url=worker.url, timeout=seconds)
+        except NotAuthorized as e:
+            subject = f"GET {HEALTH} of {worker.address}"
+            gap = Gap(subject, Reason.NOT_AUTHORIZED, None, e.why, e.next_step)
+            return replace(worker, health_gap=gap)
         except ConnectctlError as e:
             if e.code == "worker-error" and group.settled:
-                return HEALTH
+                return replace(worker, hung=HEALTH)
             if _hangs(e, group):
                 continue
-        return None
-    return HEALTH
+        return worker
+    return replace(worker, hung=HEALTH)
 
 
 def _hangs(error: ConnectctlError, group: ConnectGroup) -> bool:
@@ -429,6 +434,7 @@ def _worker_findings(
     )
     yield from filter(None, (rule(group) for rule in rules))
     yield from filter(None, map(cluster_findings.worker_silent, workers))
+    yield from gap_findings(worker.health_gap for worker in workers if worker.health_gap)
     yield from filter(
         None, (cluster_findings.other_cluster(worker, cluster_id) for worker in workers)
     )

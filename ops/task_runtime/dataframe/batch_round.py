@@ -86,7 +86,7 @@ def large_batches(spark: SparkSession) -> Iterator[None]:
     their size.
     """
     conf: Any = spark.conf
-    # With a default of its own, get answers only what somebody has set: Spark's defaults differ
+    # With a default, get returns only what the session configures: Spark's own defaults differ
     # from release to release.
     changed = {name: value for name, value in LARGE.items() if conf.get(name, None) is None}
     for name, value in changed.items():
@@ -221,7 +221,7 @@ def readable(name: str) -> Iterator[None]:
 @dataclass
 class DataFrameRound(SparkRound):
     """A round of a batch: it reads all rows of the batch, and ends when the last one is written or
-    its tasks are told to stop.
+    its tasks have to stop.
     """
 
     writing: Writing | None = None

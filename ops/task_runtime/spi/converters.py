@@ -152,8 +152,8 @@ def _text(value: Any) -> str:
 
 
 class _JsonWriter:
-    """Writes JSON, with ``enveloped`` in an envelope with the schema, which is encoded anew only when
-    it is another one than that of the record before.
+    """Writes JSON, with ``enveloped`` in an envelope with the schema, which is encoded again only
+    when it differs from that of the previous record.
     """
 
     def __init__(self, numeric: bool, enveloped: bool):

@@ -21,6 +21,7 @@ from fakes.restworkers import RestWorkers
 NAMES = ("one", "two", "three", "four")
 LIST, HEALTH = "GET /connectors", "GET /health"
 LATE = 0, 600
+FORBIDDEN = {"error_code": 403, "message": "Forbidden"}
 UNHEALTHY = 500, {"status": "unhealthy", "message": "Request timed out."}
 
 
@@ -104,7 +105,7 @@ def test_workers_that_hang_are_asked_at_the_same_time_with_one_deadline(
         ([UNHEALTHY], True),
         ([(200, {"status": "healthy"})], False),
         ([(404, {"error_code": 404, "message": "HTTP 404 Not Found"})], False),
-        ([(403, {"error_code": 403, "message": "Forbidden"})], False),
+        ([(403, FORBIDDEN)], False),
     ],
 )
 def test_a_worker_that_lists_its_connectors_and_whose_herder_is_held_is_named(
@@ -123,6 +124,20 @@ def test_a_worker_that_lists_its_connectors_and_whose_herder_is_held_is_named(
     assert [f.subject for f in found] == [two] * held
     assert all("not GET /health" in f.message for f in found)
     assert not {"CLUSTER004", "CLUSTER010", "WORKER012"} & set(ids)
+
+
+def test_a_worker_that_does_not_allow_the_question_for_its_health_may_be_held_all_the_same(
+    tmp_path: Path,
+) -> None:
+    with cluster(tmp_path, two=(200, [])) as (world, servers):
+        servers["two"].on(LIST, (200, list(world.workers.connectors)))
+        servers["two"].on(HEALTH, (403, FORBIDDEN))
+        run, _ = look(world)
+    (unseen,) = (f for f in run.findings() if f.id == "SIGHT001")
+    address = servers["two"].url.removeprefix("http://")
+    assert unseen.subject == f"GET /health of {address}"
+    assert unseen.message == "May be incomplete: not authorized (Forbidden)."
+    assert unseen.next_step == "Check rest_auth and rest_tls: connectctl context show."
 
 
 def test_a_worker_that_answers_nothing_is_silent_and_not_one_whose_herder_hangs(
