@@ -169,7 +169,9 @@ def observe_cluster(
     """
     connections = _connections_of(edges)
     edges = replace(edges, kafka=read_once(edges.kafka, superseded=past))
-    view = observe.observe_cluster(edges.kafka, edges.calls, group, named, lists_only=past)
+    view = observe.observe_cluster(
+        edges.kafka, edges.calls, group, named, lists_only=past, pause=edges.pause
+    )
     known = {health.name: health.connector for health in view.connectors}
     _check_names(wanted, list(known))
     context = CheckContext(edges, view, connections=connections)

@@ -62,7 +62,11 @@ def observe_until(
 
 
 def observe_again(
-    observe: Callable[[], T], enough: Callable[[T], bool], pauses: Iterable[float]
+    observe: Callable[[], T],
+    enough: Callable[[T], bool],
+    pauses: Iterable[float],
+    *,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> T:
     """Return the first result of ``observe`` that is ``enough``, else the one after the last of
     ``pauses``.
@@ -70,5 +74,5 @@ def observe_again(
     for pause in pauses:
         if enough(found := observe()):
             return found
-        time.sleep(pause)
+        sleep(pause)
     return observe()

@@ -13,7 +13,7 @@ import pytest
 from connectctl.ops.checks.workers import roll_rules
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.rule import check
-from connectctl.ops.operations.cluster.observe import ask_all
+from connectctl.ops.operations.cluster.worker_answers import ask_all
 from connectctl.ops.operations.upgrade.mode import PROPERTY
 from connectctl.ops.operations.upgrade.observe import ClusterReader
 from connectctl.ops.operations.upgrade.run_state import roll_state

@@ -17,7 +17,8 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.group_rounds import GroupRound
 from connectctl.ops.connect.worker import Worker
 from connectctl.ops.core.finding import Finding
-from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, ClusterView, describe_worker
+from connectctl.ops.operations.cluster.observe import ClusterView
+from connectctl.ops.operations.cluster.worker_answers import MOST_AT_ONCE, describe_worker
 
 BEGINNING = 60.0
 """Seconds in which the workers of a group that begins join it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -311,13 +312,14 @@ def listing_of(
     urls: Sequence[str],
     gaps: Sequence[Gap] = (),
     lists: OtherLists | None = None,
+    pause: Callable[[float], None] = time.sleep,
 ) -> ConnectorListing:
     """Return the connectors that a worker lists, compared with the facts and the lists of the
     workers at ``urls``.
 
     Without ``read`` they are compared with the assignments only; ``gaps`` are the reasons.
     ``lists`` are those of the workers if they have given them already: then they are asked again,
-    twice at most, only while a contradiction is found.
+    twice at most, only while a contradiction is found, each time after a ``pause``.
     """
     read = read or partial(Facts, None, owners_of(group))
     facts = read()
@@ -337,6 +339,7 @@ def listing_of(
             lambda: given.pop() if given else again(),
             lambda reading: not doubts(reading[0], reading[1].configured, reading[2]),
             (PAUSE, LATER),
+            sleep=pause,
         )
     elif _is_doubtful(found, facts, others):
         found, facts, others = observe_until(

@@ -13,7 +13,7 @@ from connectctl.ops.core.finding import Finding
 from connectctl.ops.core.journal import Journal
 from connectctl.ops.core.wait import OPEN_TRANSACTIONS_PATIENCE
 from connectctl.ops.operations.cluster.internal_topic_discovery import find_internal_topics
-from connectctl.ops.operations.cluster.observe import first_answering
+from connectctl.ops.operations.cluster.worker_answers import first_answering
 from connectctl.ops.operations.offsets.changes import CopyOffsets
 from connectctl.ops.operations.offsets.context import OffsetContext
 from connectctl.ops.operations.offsets.incomplete import check_complete

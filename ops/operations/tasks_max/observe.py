@@ -24,6 +24,7 @@ from connectctl.ops.core.errors import BadInput, ConnectctlError
 from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.records import TopicImage
 from connectctl.ops.operations.cluster import observe as cluster
+from connectctl.ops.operations.cluster import worker_answers
 from connectctl.ops.operations.cluster.config_state import with_former
 from connectctl.ops.operations.cluster.observe import ClusterView
 from connectctl.ops.operations.connectors import observe as reading
@@ -296,7 +297,7 @@ def tasks_of_workers(calls: ConnectCalls) -> TasksSeen:
 
 
 def _observe_worker(calls: ConnectCalls, url: str) -> Worker:
-    return cluster.with_version(calls, Worker(address(url), url), cluster.PATIENCE)
+    return worker_answers.with_version(calls, Worker(address(url), url), worker_answers.PATIENCE)
 
 
 def _topic_unseen(what: str, why: str) -> Unseen:

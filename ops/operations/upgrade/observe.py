@@ -25,7 +25,7 @@ from connectctl.ops.core.errors import ConnectctlError, NoRestApi, Refused
 from connectctl.ops.core.times import now_utc
 from connectctl.ops.kafka.group_state import is_stable
 from connectctl.ops.kafka.visibility import Gap
-from connectctl.ops.operations.cluster.observe import MOST_AT_ONCE, PATIENCE, ask_all
+from connectctl.ops.operations.cluster.worker_answers import MOST_AT_ONCE, PATIENCE, ask_all
 from connectctl.ops.operations.connectors import observe as reading
 from connectctl.ops.operations.connectors.observe import ConnectorListing
 from connectctl.ops.operations.fencing.observe import observe_leader_id

@@ -9,10 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from connectctl.ops.checks.runner import CheckRun, doctor_run
+from connectctl.ops.checks.context import observe_cluster
+from connectctl.ops.checks.runner import CheckRun, doctor_run, edges_of
 from connectctl.ops.clients.rest.connect import Connect
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.operations.cluster import observe
+from connectctl.ops.operations.cluster import worker_answers
 from fakes.changingworld import World
 from fakes.kafkareads import connect_group
 from fakes.restserver import Answer, Asked, RestServer, Script, rest_server
@@ -113,7 +114,7 @@ def test_a_worker_that_lists_its_connectors_and_whose_herder_is_held_is_named(
 ) -> None:
     if LATE in answers:
         patience = (1.0, 1.0 if answers[-1] == LATE else 60.0)
-        monkeypatch.setattr(observe, "HEALTH_PATIENCE", patience)
+        monkeypatch.setattr(worker_answers, "HEALTH_PATIENCE", patience)
     with cluster(tmp_path, two=(200, [])) as (world, servers):
         servers["two"].on(LIST, (200, list(world.workers.connectors)))
         servers["two"].on(HEALTH, *answers)
@@ -157,3 +158,15 @@ def test_a_contradiction_is_read_twice_more_while_it_lasts(tmp_path: Path) -> No
         _, ids = look(world)
     assert servers["two"].requests() == [LIST, HEALTH, LIST, LIST]
     assert "WORKER012" in ids
+
+
+def test_a_contradiction_is_not_waited_for_where_nothing_changes_as_in_a_bundle(
+    tmp_path: Path,
+) -> None:
+    waited: list[float] = []
+    with cluster(tmp_path, two=(200, [])) as (world, servers):
+        group = world.session.group()
+        edges = replace(edges_of(world.session, group), pause=waited.append)
+        observe_cluster(edges, group, world.session.named_topics, [], past=True)
+    assert servers["two"].requests() == [LIST, HEALTH, LIST, LIST]
+    assert waited == [0.3, 3.0]

@@ -16,7 +16,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connector_config import validations
 from connectctl.ops.core.errors import ConnectctlError
-from connectctl.ops.operations.cluster import loggers, observe, plugins
+from connectctl.ops.operations.cluster import loggers, plugins, worker_answers
 from connectctl.ops.operations.connectors import tracked_topics
 from connectctl.ops.operations.connectors.config.outlook import read_offsets
 from connectctl.ops.operations.connectors.config.values import read_config
@@ -81,7 +81,7 @@ READERS: tuple[Callable[[Connect], Any], ...] = (
     lambda calls: plugins.read(calls).plugins,
     _definitions,
     lambda calls: [loggers.level_of(levels, "a.b") for levels in loggers.read(calls).values()],
-    lambda calls: observe.ask_all(calls, GROUP),
+    lambda calls: worker_answers.ask_all(calls, GROUP),
     lambda calls: tasks_of_workers(calls).sets,
     lambda calls: validations.ask(calls, [URL], {"x": {"connector.class": "x.Source"}}),
 )

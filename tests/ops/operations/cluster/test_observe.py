@@ -191,7 +191,7 @@ def test_with_neither_workers_nor_topics_the_view_says_that_it_knows_nothing() -
 
 
 def test_a_worker_that_hangs_does_not_hang_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectctl.ops.operations.cluster.observe.PATIENCE", 0.5)
+    monkeypatch.setattr("connectctl.ops.operations.cluster.worker_answers.PATIENCE", 0.5)
     monkeypatch.setattr("connectctl.ops.operations.connectors.observe.AGREEING", 0.0)
     answers = {
         "GET /": (200, {"version": "4.3.1", "kafka_cluster_id": "fake-cluster"}),
