@@ -305,8 +305,8 @@ def running(
                 process.wait()
 
 
-def result(directory: Path, process: subprocess.Popen[str]) -> Any:
-    """The result of what is ``running``, at its end."""
-    code = process.wait(DEADLINE)
+def result(directory: Path, process: subprocess.Popen[str], seconds: float = 0.0) -> Any:
+    """The result of what is ``running`` for ``seconds``, at its end."""
+    code = process.wait(seconds + DEADLINE)
     assert code == 0, (directory / "run.log").read_text()
     return json.loads((directory / "result.json").read_text())

@@ -61,7 +61,7 @@ def main() -> None:
             config = {"connector.class": "ticks:Tick", "topic": topic}
             until = {"duration": f"{given.seconds}s"}
             with running(sandbox, directory, topic, config, ["--lease", lease], until=until) as run:
-                (task,) = result(directory, run)["tasks"]
+                (task,) = result(directory, run, given.seconds)["tasks"]
             times = [message.timestamp()[1] for message in committed(bootstrap, topic, 1)]
             gaps = sorted(b - a for a, b in pairwise(times) if a > times[0] + WARM)
             print(
