@@ -44,7 +44,7 @@ class Worker:
     ``shut``: its server exists, but refuses our TLS connection or login. ``without_rest``: it has
     no REST API. ``listed`` are the connectors that it listed, None if it was not asked. ``hung`` is
     the request that it did not answer, although its REST server answered another one.
-    ``health_gap`` is why nothing is known of its herder, None if that was not asked for, too.
+    ``health_gap`` is why its herder's health could not be seen; None if it was seen, or not asked.
     """
 
     address: str

@@ -138,7 +138,9 @@ def gap_of(error: ConnectctlError, subject: str) -> Gap:
     not come.
     """
     if isinstance(error, NotAuthorized):
-        return Gap(subject, Reason.NOT_AUTHORIZED, error.right, None if error.right else error.why)
+        if error.right is not None:
+            return Gap(subject, Reason.NOT_AUTHORIZED, error.right)
+        return Gap(subject, Reason.NOT_AUTHORIZED, None, error.why, error.next_step)
     return Gap(subject, Reason.NO_ANSWER, None, error.why or error.what, error.next_step)
 
 

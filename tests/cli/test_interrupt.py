@@ -9,13 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
+from connectctl.ops.core.wait import wait_until
 
 PATIENCE = 3600
 """Seconds that the commands would wait for an answer."""
@@ -45,13 +45,14 @@ class Silent:
         """Whether the process has connected, soon. Another one may know the port from a server that
         had it before.
         """
-        end = time.monotonic() + SOON
-        while time.monotonic() < end and process.poll() is None:
-            for each in psutil.Process(process.pid).net_connections("tcp"):
-                if each.raddr and each.raddr.port == self.port:
-                    return True
-            time.sleep(0.02)
-        return False
+
+        def met() -> bool | None:
+            if process.poll() is not None:
+                return False
+            connections = psutil.Process(process.pid).net_connections("tcp")
+            return any(each.raddr and each.raddr.port == self.port for each in connections) or None
+
+        return bool(wait_until(met, SOON, 0.02))
 
     def close(self) -> None:
         self.server.shutdown(socket.SHUT_RDWR)

@@ -82,7 +82,7 @@ def observe_cluster(
     ``lists_only``: each worker is asked for the names of its connectors, and whether it is healthy.
     Then one of them, the leader if it answers, is asked for its version and its exactly-once support.
     Where none grants access, the internal topics are read instead, and a finding reports it. ``pause``
-    waits before they are asked again.
+    waits before workers that contradict each other are asked again.
 
     Raises the errors of ``kafka``; without ``lists_only``, ``NotAuthorized`` or ``NotTrusted`` if
     no worker grants access.

@@ -18,7 +18,7 @@ from connectctl.ops.connect.worker import (
     support_proven_by,
 )
 from connectctl.ops.core.errors import ConnectctlError, NotAuthorized, NotTrusted, TimedOut
-from connectctl.ops.kafka.visibility import Gap, Reason
+from connectctl.ops.kafka.visibility import gap_of
 
 PATIENCE = 3.0
 """Seconds that one worker may take for one answer."""
@@ -65,9 +65,7 @@ def _with_health(calls: ConnectCalls, worker: Worker, group: ConnectGroup) -> Wo
         try:
             calls.get(HEALTH, url=worker.url, timeout=seconds)
         except NotAuthorized as e:
-            subject = f"GET {HEALTH} of {worker.address}"
-            gap = Gap(subject, Reason.NOT_AUTHORIZED, None, e.why, e.next_step)
-            return replace(worker, health_gap=gap)
+            return replace(worker, health_gap=gap_of(e, f"GET {HEALTH} of {worker.address}"))
         except ConnectctlError as e:
             if e.code == "worker-error" and group.settled:
                 return replace(worker, hung=HEALTH)
