@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import bytecode  # noqa: F401  # first: what is imported after it is compiled once for all processes
 import guardian
 import pytest
-from connectctl.cli.output import waiting
+from connectctl.cli import invocation
+from connectctl.cli.output import terminal, waiting
 from depth import deep
 from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
@@ -164,6 +165,16 @@ def state_home(pytestconfig: pytest.Config) -> Iterator[Path]:
         if SPARK not in os.environ:
             patch.setenv(SPARK, submit_args(java_options()))
         yield directory
+
+
+@pytest.fixture(autouse=True)
+def no_command_was_given_before() -> None:
+    """Forget the command line of the last command of this process: printed commands repeat the
+    options of it that name the cluster.
+    """
+    invocation.arguments.clear()
+    invocation.cluster_options.clear()
+    terminal.without_headers = False
 
 
 PATIENT = {"fetch.max.wait.ms": "5000"}
