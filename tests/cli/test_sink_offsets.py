@@ -181,7 +181,7 @@ def test_a_group_without_a_connector_is_changed_by_its_brokers(tmp_path: Path) -
         world.run("offsets", "set", "--group", ALONE, "-f", "-", "--yes", stdin=entries(p0=1))
     )
     assert world.groups.offsets[ALONE] == WAS | {("lines", 0): 1}
-    good(world.run("offsets", "undo", undo_line(done), "--yes"))
+    good(world.run("offsets", "undo", undo_line(done), "--stop", "--yes"))
     assert world.groups.offsets[ALONE] == WAS
     gone = good(world.run("offsets", "reset", "--group", ALONE, "--yes"))
     assert (world.groups.offsets[ALONE], world.offsets, world.workers.sent) == ({}, WAS, [])

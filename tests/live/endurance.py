@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from live.campaignbroker import Broker
     from live.sparkclusters import SparkCluster
 
-PATIENCE = 600.0
-"""Seconds for whatever has to happen."""
+PATIENCE = 1800.0
+"""Seconds for whatever has to happen: beside others, a killed driver took nine minutes to start."""
 CUT, ALL_CUT, DELAYED = "connections cut", "all connections cut", "connections delayed"
 WORKER, WORKER_STOPPED = "Python worker kill -9", "Python worker stopped"
 EXECUTOR, EXECUTOR_STOPPED = "executor kill -9", "executor stopped"

@@ -156,7 +156,8 @@ class OffsetsOperation(Operation[OffsetsRequest, OffsetClients]):
 
     def _plan_groups(self, access: OffsetClients, request: OffsetsRequest) -> OffsetsPlan:
         targets = request.groups() if request.groups else ()
-        if request.stop and not all(target.connector for target in targets):
+        # An undo stops what can be stopped: its hint, printed for any run, has --stop.
+        if request.stop and not request.undoes and not all(each.connector for each in targets):
             raise BadInput(
                 "--stop requires a connector, not a group",
                 next_step="Stop the members of the group yourself.",
