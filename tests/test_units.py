@@ -12,6 +12,28 @@ import pytest
 from units import UNITS, asks_for_cluster, name_of, next_unit
 
 TESTS = Path(__file__).parent
+CRASHES = """\
+import os
+from pathlib import Path
+
+def test_one():
+    pass
+
+def test_that_ends_its_process_once():
+    crashed = Path(__file__).with_name("crashed")
+    if not crashed.exists():
+        crashed.touch()
+        os._exit(1)
+"""
+SHORT = """\
+import time
+
+def test_one():
+    time.sleep(0.2)
+
+def test_two():
+    time.sleep(0.2)
+"""
 FILE = """\
 import os
 from pathlib import Path
@@ -59,20 +81,33 @@ def test_a_process_without_the_shared_cluster_is_given_other_files_while_there_a
     assert next_unit(("b",), (), has=True, may=False) == "b"
 
 
+def in_two_processes(files: Path, root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "units", "-n", "2"]
+    options = ["--dist=loadfile", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    return subprocess.run(
+        [*command, *options, "--rootdir", str(root), str(files)],
+        env=os.environ | {"SEEN": str(root), "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_the_files_of_a_unit_are_tested_by_one_process(tmp_path: Path) -> None:
     (live := tmp_path / "live").mkdir()
     names = [Path(name).name for name in UNITS["secured"][:2]]
     for name in ("test_alone.py", *names):
         (live / name).write_text(FILE)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist", "-p", "units", "-n", "2"]
-    options = ["--dist=loadfile", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    done = subprocess.run(
-        [*command, *options, "--rootdir", str(tmp_path), str(live)],
-        env=os.environ | {"SEEN": str(tmp_path), "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = in_two_processes(live, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     first, second = ((tmp_path / Path(name).stem).read_text() for name in names)
     assert first == second != (tmp_path / "test_alone").read_text()
+
+
+def test_where_a_process_dies_its_test_fails_and_all_others_are_tested(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(CRASHES)
+    for name in ("test_b.py", "test_c.py"):
+        (tmp_path / name).write_text(SHORT)
+    done = in_two_processes(tmp_path, tmp_path)
+    assert "1 failed, 6 passed" in done.stdout, done.stdout + done.stderr
+    assert "crashed while running 'test_a.py::test_that_ends_its_process_once'" in done.stdout

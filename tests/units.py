@@ -97,6 +97,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file: str = super()._split_scope(nodeid)
             return _OF.get(name_of(Path(file)), file)
 
+        def _reschedule(self, node: Any) -> None:
+            """Give a process at least two tests, or its end.
+
+            It runs no test before it knows the next one, and is given one unit for each test that
+            it reports. Without this, nothing goes on after another process has died: what it had
+            is given away again, also units whose tests are all done.
+            """
+            super()._reschedule(node)
+            while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+                super()._reschedule(node)
+
         def _assign_work_unit(self, node: Any) -> None:
             asking = {unit for unit, tests in self.workqueue.items() if self._asks(tests)}
             may = len(self._with_cluster) < WITH_CLUSTER

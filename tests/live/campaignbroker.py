@@ -4,24 +4,24 @@ ports and their logs.
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import psutil
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox.cluster import SandboxSpec, down
 from connectctl.ops.sandbox.layout import broker_name
 from fakes.sandboxes import start_broker
+from live.nodes import process_of, send
 from otherbrokers import up_as_asked
 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.record import Node
 
 PATIENCE = 120.0
 # A broker that was killed is registered again when its old session is over.
@@ -43,10 +43,7 @@ class Broker:
     def kill(self, pause: float, number: int = 1) -> None:
         """kill -9, and a start after ``pause`` seconds."""
         self.was_killed = True
-        pid = self.sandbox.record.node(broker_name(number)).pid
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(self._node(number), signal.SIGKILL)
         if not self._coming(number):
             self._starting[number] = threading.Thread(
                 target=self._start, args=(pause, number), daemon=True
@@ -57,22 +54,21 @@ class Broker:
         """End a broker as an operator does, so that it hands its leaders over, and start it
         again.
         """
-        process = psutil.Process(self._pid(number))
+        process = process_of(self._node(number))
+        assert process is not None
         process.terminate()
         process.wait(PATIENCE)
         self._start(0.0, number)
 
     def suspend(self, seconds: float, number: int) -> None:
         """Let a broker be of no use for so long, with all its connections open."""
-        pid = self._pid(number)
-        os.kill(pid, signal.SIGSTOP)
+        node = self._node(number)
+        assert send(node, signal.SIGSTOP)
         time.sleep(seconds)
-        os.kill(pid, signal.SIGCONT)
+        send(node, signal.SIGCONT)
 
-    def _pid(self, number: int) -> int:
-        pid = self.sandbox.record.node(broker_name(number)).pid
-        assert pid is not None
-        return pid
+    def _node(self, number: int) -> Node:
+        return self.sandbox.record.node(broker_name(number))
 
     def _coming(self, number: int) -> bool:
         return number in self._starting and self._starting[number].is_alive()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 from live import campaigntask
 from live.campaignattempt import Attempt
 
@@ -26,6 +27,8 @@ class Running:
 
     attempt: Attempt
     pid: int = 0
+    process: psutil.Process | None = None
+    """None before it has begun, and where it is gone already."""
     commits: int = 0
     over: str | None = None
     why: str | None = None
@@ -45,9 +48,9 @@ class Running:
         return f"{which}, process {self.pid}: {how}; {doubts}"
 
     def send(self, number: int) -> None:
-        if self.over is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        if self.over is None and self.process is not None:
+            with suppress(psutil.NoSuchProcess):
+                self.process.send_signal(number)
 
 
 class Processes:
@@ -111,6 +114,8 @@ class Processes:
         if told["what"] == "begins":
             running = self._by_pid[told["pid"]] = self.attempts[told["number"] - 1]
             running.pid = told["pid"]
+            with suppress(psutil.NoSuchProcess):
+                running.process = psutil.Process(running.pid)
             return
         running = self._by_pid[told["pid"]]
         if told["what"] == "reads":

@@ -31,7 +31,7 @@ from live.campaignoperator import Operator
 from live.campaigntable import Row, table
 from live.oracle import Verdict, judge, markers, open_partitions
 from live.real import create_topic
-from live.sparkclusters import executors, send
+from live.sparkclusters import executors, python_workers, send
 
 if TYPE_CHECKING:
     from live.campaignbroker import Broker
@@ -65,6 +65,7 @@ class SparkCampaign:
         self._kafka = Kafka({"bootstrap.servers": broker.bootstrap}, timeout=60)
         self._topic = create_topic(broker.bootstrap, f"{self._name}-data", 4, "delete")
         self._later: list[tuple[float, Callable[[], None]]] = []
+        self._suspended: list[psutil.Process] = []
         self._calls = TransactionClient({"bootstrap.servers": broker.bootstrap}, timeout=30)
         self._operator = Operator(
             self._kafka,
@@ -94,7 +95,7 @@ class SparkCampaign:
 
     def close(self) -> None:
         self._calls.close()
-        send(processes(self._living()))
+        send([*self._living(), *self._suspended])
         for driver in self.drivers:
             driver.process.kill()
             driver.process.wait()
@@ -195,10 +196,14 @@ class SparkCampaign:
                     for source in said["sources"]:
                         self._commits[source].append(said["at"])
 
-    def _living(self) -> list[int]:
-        """The Python workers in which tasks have begun and that are still there."""
+    def _living(self) -> list[psutil.Process]:
+        """The Python workers in which tasks have begun and that are still there, by their parents:
+        a number may be another process's by now.
+        """
         self._hear()
-        return sorted(pid for pid in {b["pid"] for b in self._begun} if psutil.pid_exists(pid))
+        begun = {said["pid"] for said in self._begun}
+        found = [p for e in executors(*self._cluster.started) for p in python_workers(e)]
+        return sorted((p for p in found if p.pid in begun), key=lambda p: p.pid)
 
     # --------------------------------------------------------------------------------------- faults
 
@@ -223,6 +228,7 @@ class SparkCampaign:
     ) -> None:
         send(victims, signal.SIGSTOP if stopped else signal.SIGKILL)
         if stopped:
+            self._suspended += victims
             wake = time.monotonic() + self._chance.uniform(*seconds)
             self._later.append((wake, lambda: send(victims, signal.SIGCONT)))
 
@@ -231,8 +237,9 @@ class SparkCampaign:
         row.target = f"one of {len(living)}"
         if not living:
             return
-        pid, now = self._chance.choice(living), time.monotonic()
-        self._signal(processes([pid]), kind == WORKER_STOPPED, (4, 10))
+        victim, now = self._chance.choice(living), time.monotonic()
+        pid = victim.pid
+        self._signal([victim], kind == WORKER_STOPPED, (4, 10))
         sources = {n for b in self._begun if b["pid"] == pid for n in b["sources"]}
 
         def look() -> None:

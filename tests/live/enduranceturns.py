@@ -10,7 +10,6 @@ away: an operator restarts it.
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import signal
@@ -19,13 +18,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.core.errors import ConnectctlError
+from live.nodes import send
 from live.oracle import in_order
 from live.real import FILE_SOURCE, create_topic
 from sparkjvm import java_options
@@ -224,10 +224,7 @@ class Turns:
     def _kill_worker(self) -> None:
         number = self._chance.randint(1, len(self._cluster.rest_urls))
         self._tell(f"{WORKER_KILLED} {number}")
-        pid = self._cluster.group.workers[number - 1].pid
-        if pid is not None:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        send(self._cluster.group.workers[number - 1], signal.SIGKILL)
         threading.Thread(target=self._start_worker, args=(number,), daemon=True).start()
 
     def _start_worker(self, number: int) -> None:

@@ -5,7 +5,6 @@ do.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from connectctl.ops.core.journal import Run, RunState
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.operations.offsets import steps as offsets_steps
 from fakes.sandboxes import extra_group, kill_broker, start_broker
+from live.nodes import send
 from live.offsetchanges import (
     SCHEMAS,
     VERIFIABLE,
@@ -84,10 +84,9 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
 
     def suspend() -> None:
         eventually(lambda: answered.is_set() or GOES_ROUND in log.read_text())
-        if not answered.is_set() and worker.pid is not None:
-            os.kill(worker.pid, signal.SIGSTOP)
+        if not answered.is_set() and send(worker, signal.SIGSTOP):
             answered.wait(ALMOST)
-            os.kill(worker.pid, signal.SIGCONT)
+            send(worker, signal.SIGCONT)
 
     def delete() -> None:
         suspending = threading.Thread(target=suspend)

@@ -9,7 +9,6 @@ restarted for nothing.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import sys
 
 import pytest
 from fakes.sandboxes import start_broker
+from live.nodes import send
 from live.real import connectctl, eventually, follow_next_commands, workers
 from live.upgradescene import INJECTED, LONG, NAME, SOON, TURN, Scene
 
@@ -38,7 +38,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
     )
     worker = scene.sandbox.group.workers[number - 1]
     address = f"127.0.0.1:{worker.port}"
-    os.kill(worker.pid or 0, signal.SIGSTOP)
+    assert send(worker, signal.SIGSTOP)
     try:
         status = connectctl(
             "--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json"
@@ -46,7 +46,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
         assert status.code == 1, status.out
         assert status.json["unhealthy"][0].startswith(f"{address} ")
     finally:
-        os.kill(worker.pid or 0, signal.SIGCONT)
+        send(worker, signal.SIGCONT)
     scene.sandbox.group.stop_worker(number, kill=True)
     files = [
         scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers

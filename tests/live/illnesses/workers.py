@@ -13,6 +13,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.connect.connect_protocol import ConnectGroup, Member
 from connectctl.ops.sandbox.ports import LOOPBACK
 from fakes.sandboxes import add_worker
+from live import nodes
 from live.illnesses.bed import Bed, Where, situation
 from live.mirrormaker import MirrorMaker
 from live.real import eventually
@@ -86,9 +87,7 @@ def free_port() -> str:
 
 
 def send(bed: Bed, number: int, what: signal.Signals) -> None:
-    pid = bed.cluster.group.workers[number - 1].pid
-    assert pid is not None
-    os.kill(pid, what)
+    assert nodes.send(bed.cluster.group.workers[number - 1], what)
 
 
 def cut_off(bed: Bed, number: int) -> None:
