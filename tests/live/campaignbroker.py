@@ -43,7 +43,7 @@ class Broker:
     def kill(self, pause: float, number: int = 1) -> None:
         """kill -9, and a start after ``pause`` seconds."""
         self.was_killed = True
-        send(self._node(number), signal.SIGKILL)
+        send(self.sandbox, self._node(number), signal.SIGKILL)
         if not self._coming(number):
             self._starting[number] = threading.Thread(
                 target=self._start, args=(pause, number), daemon=True
@@ -54,7 +54,7 @@ class Broker:
         """End a broker as an operator does, so that it hands its leaders over, and start it
         again.
         """
-        process = process_of(self._node(number))
+        process = process_of(self.sandbox, self._node(number))
         assert process is not None
         process.terminate()
         process.wait(PATIENCE)
@@ -63,9 +63,9 @@ class Broker:
     def suspend(self, seconds: float, number: int) -> None:
         """Let a broker be of no use for so long, with all its connections open."""
         node = self._node(number)
-        assert send(node, signal.SIGSTOP)
+        assert send(self.sandbox, node, signal.SIGSTOP)
         time.sleep(seconds)
-        send(node, signal.SIGCONT)
+        send(self.sandbox, node, signal.SIGCONT)
 
     def _node(self, number: int) -> Node:
         return self.sandbox.record.node(broker_name(number))

@@ -224,7 +224,7 @@ class Turns:
     def _kill_worker(self) -> None:
         number = self._chance.randint(1, len(self._cluster.rest_urls))
         self._tell(f"{WORKER_KILLED} {number}")
-        send(self._cluster.group.workers[number - 1], signal.SIGKILL)
+        send(self._cluster, self._cluster.group.workers[number - 1], signal.SIGKILL)
         threading.Thread(target=self._start_worker, args=(number,), daemon=True).start()
 
     def _start_worker(self, number: int) -> None:

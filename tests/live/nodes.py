@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import psutil
-from connectctl.ops.sandbox.record import Node
+from connectctl.ops.sandbox.processes import is_alive
+from live import sparkclusters
 
-SAME = 0.1
-"""Seconds by which the start time of one process may differ between two readings."""
+if TYPE_CHECKING:
+    from connectctl.ops.sandbox.cluster import Sandbox
+    from connectctl.ops.sandbox.record import Node
 
 
-def process_of(node: Node) -> psutil.Process | None:
+def process_of(sandbox: Sandbox, node: Node) -> psutil.Process | None:
     """Return the process of a broker or worker; None if it is gone.
 
     Numbers of processes come again within minutes where many are started: what has died and was not
     yet started again may have left its number to a process of somebody else.
     """
     with suppress(psutil.NoSuchProcess):
-        process = psutil.Process(node.pid) if node.pid else None
-        if process is not None and abs(process.create_time() - node.created) < SAME:
-            return process
+        if is_alive(node.pid, node.created, sandbox.layout.root):
+            return psutil.Process(node.pid)
     return None
 
 
-def send(node: Node, number: int) -> bool:
+def send(sandbox: Sandbox, node: Node, number: int) -> bool:
     """Send a signal to a broker or worker. Returns False if it is gone."""
-    process = process_of(node)
-    if process is None:
-        return False
-    with suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
-        return True
-    return False
+    process = process_of(sandbox, node)
+    if process is not None:
+        sparkclusters.send([process], number)
+    return process is not None

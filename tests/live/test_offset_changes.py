@@ -84,9 +84,9 @@ def the_workers_own_delete(cluster: Sandbox) -> Iterator[dict[str, Any]]:
 
     def suspend() -> None:
         eventually(lambda: answered.is_set() or GOES_ROUND in log.read_text())
-        if not answered.is_set() and send(worker, signal.SIGSTOP):
+        if not answered.is_set() and send(cluster, worker, signal.SIGSTOP):
             answered.wait(ALMOST)
-            send(worker, signal.SIGCONT)
+            send(cluster, worker, signal.SIGCONT)
 
     def delete() -> None:
         suspending = threading.Thread(target=suspend)

@@ -38,7 +38,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
     )
     worker = scene.sandbox.group.workers[number - 1]
     address = f"127.0.0.1:{worker.port}"
-    assert send(worker, signal.SIGSTOP)
+    assert send(scene.sandbox, worker, signal.SIGSTOP)
     try:
         status = connectctl(
             "--context", f"sandbox-{NAME}", "upgrade", "status", "--exit-code", "-o", "json"
@@ -46,7 +46,7 @@ def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_
         assert status.code == 1, status.out
         assert status.json["unhealthy"][0].startswith(f"{address} ")
     finally:
-        send(worker, signal.SIGCONT)
+        send(scene.sandbox, worker, signal.SIGCONT)
     scene.sandbox.group.stop_worker(number, kill=True)
     files = [
         scene.sandbox.layout.properties(w.name).read_text() for w in scene.sandbox.group.workers

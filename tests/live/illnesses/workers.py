@@ -87,7 +87,7 @@ def free_port() -> str:
 
 
 def send(bed: Bed, number: int, what: signal.Signals) -> None:
-    assert nodes.send(bed.cluster.group.workers[number - 1], what)
+    assert nodes.send(bed.cluster, bed.cluster.group.workers[number - 1], what)
 
 
 def cut_off(bed: Bed, number: int) -> None:
