@@ -214,10 +214,14 @@ class Polling:
         self.error: Exception | None = None
         self.changes = defaultdict[TaskMember, list[GroupEvent]](list)
         self.generations: dict[TaskMember, int] = {}
-        self.lags: dict[TaskMember, int | None] = {}
-        """Both asked on the thread that polls: asked by another one meanwhile, confluent-kafka may
-        wait for ever.
+        """Asked on the thread that polls: asked by another one meanwhile, confluent-kafka may wait
+        for ever.
         """
+        self.assignments = defaultdict[TaskMember, frozenset[TopicPartition]](frozenset)
+        """Those of which all changes and the generation are there. The member has its partitions
+        earlier: while it still polls.
+        """
+        self.records = defaultdict[TaskMember, int](int)
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._poll, daemon=True)
         self._thread.start()
@@ -227,10 +231,12 @@ class Polling:
             while not self._end.is_set():
                 for member in self.members:
                     event = member.poll(0.05, 100)
-                    if not isinstance(event, Polled):
-                        self.changes[member].append(event)
                     self.generations[member] = Generation(member.metadata).number
-                    self.lags[member] = member.lag
+                    if isinstance(event, Polled):  # a member has no other event left
+                        self.records[member] += len(event.messages)
+                        self.assignments[member] = member.assignment
+                    else:
+                        self.changes[member].append(event)
         except Exception as e:  # noqa: BLE001 - for the test to look at
             self.error = e
 

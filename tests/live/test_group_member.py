@@ -66,8 +66,8 @@ def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) 
         slots.polling(one)
         kept = slots.joined(1)
         polled = slots.polling(kept)
-        eventually(lambda: len(one.assignment) == len(kept.assignment) == 2)
-        before = eventually(lambda: polled.generations.get(kept))
+        eventually(lambda: len(one.assignment) == len(polled.assignments[kept]) == 2)
+        before = polled.generations[kept]
         changes = list(polled.changes[kept])
         was = one.assignment
         slots.end_of(one)
@@ -78,7 +78,7 @@ def test_a_lease_that_ends_and_begins_again_rebalances_nobody(cluster: Sandbox) 
         assert Generation(following.metadata).number == before
         slots.write()
         followed = slots.polling(following)
-        eventually(lambda: followed.lags.get(following) == 0 and polled.lags.get(kept) == 0)
+        eventually(lambda: followed.records[following] == polled.records[kept] == 10)
         assert polled.generations[kept] == before
         assert polled.changes[kept] == changes
 
