@@ -183,9 +183,10 @@ def _by_line(block: bytes, source: str, first: int) -> Iterator[tuple[int, _Line
             continue
         try:
             yield number, _LINES.decode(text)
-        except UnicodeDecodeError as e:
-            raise _no_text(source) from e
-        except (msgspec.MsgspecError, RecursionError) as e:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as e:
+            # msgspec has an error of its own for bytes that are not UTF-8 since 0.23.
+            with _utf_8(source):
+                text.decode()
             raise _no_record(source, number, e, text) from e
 
 
@@ -200,8 +201,12 @@ def _no_record(source: str, number: int, error: Exception, line: bytes = b"") ->
     )
 
 
-def _no_text(source: str) -> BadInput:
-    return BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text")
+@contextmanager
+def _utf_8(source: str) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as e:
+        raise BadInput(f"The dump {source} cannot be read", why="it is not UTF-8 text") from e
 
 
 def _text(raw: bytes | None) -> tuple[Text, Text]:
@@ -289,7 +294,5 @@ def _readable(path: Path) -> Iterator[None]:
 def texts_of(path: Path) -> Iterator[str]:
     """Yield the lines in ``path`` as text. Raises ``BadInput`` as ``blocks_of``."""
     for block in blocks_of(path):
-        try:
+        with _utf_8(name_of(path)):
             yield from io.StringIO(block.decode(), newline="\n")
-        except UnicodeDecodeError as e:
-            raise _no_text(name_of(path)) from e
