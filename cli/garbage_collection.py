@@ -18,9 +18,12 @@ def collect_seldom() -> None:
 
 
 @contextmanager
-def without_collection() -> Iterator[None]:
+def without_collection(*, ends: bool = False) -> Iterator[None]:
     """Disable garbage collection meanwhile: a million records or tasks have no cycles, and a
     collection takes long.
+
+    ``ends``: the command ends afterwards. What it has made is left out of later collections, of
+    which the first one would look at all of it.
     """
     import gc
 
@@ -29,5 +32,7 @@ def without_collection() -> Iterator[None]:
     try:
         yield
     finally:
+        if ends:
+            gc.freeze()
         if was_enabled:
             gc.enable()

@@ -113,7 +113,7 @@ def _of_key(entry: SourceOffset) -> Iterator[Finding]:
         yield UNUSUAL_SPELLING.found(key.text, why)
     for stray in entry.strays:
         message = (
-            f"A record of this key is in partition {stray.kafka_partition} (offset "
+            f"It has a record in partition {stray.kafka_partition} (offset "
             f"{stray.kafka_offset}, value {_value(stray)}), where Java's partitioner does not put "
             "it: compaction never removes it, and the record that a worker uses depends on which "
             "one it reads last."

@@ -99,6 +99,10 @@ def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> 
 
     process = _process(pid, created, root)
     if process is None:
+        dying = _dying(pid, created)
+        for each in dying:
+            each.kill()
+        _gone(dying, timeout)
         return False
     with suppress(psutil.NoSuchProcess):
         if not kill:
@@ -173,18 +177,39 @@ def _process(pid: int, created: float, root: Path) -> psutil.Process | None:
 
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - created) < _CLOCK_STEP and mark(root) in _words(process)
+        same = _is_of(process, created) and mark(root) in _words(process)
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:
         return None
 
 
+def _is_of(process: psutil.Process, created: float) -> bool:
+    return bool(abs(process.create_time() - created) < _CLOCK_STEP)
+
+
+def _dying(pid: int, created: float) -> list[psutil.Process]:
+    """Return the process if it was killed and may still hold its ports: it has no command line any
+    more.
+    """
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        if _is_of(process, created) and process.status() == psutil.STATUS_ZOMBIE:
+            return [process]
+    return []
+
+
 def _gone(processes: Sequence[psutil.Process], timeout: float) -> bool:
+    """Wait until nothing of the processes is left but an exit status. A process is a zombie as soon
+    as its main thread has ended, while its other threads still hold its files and ports.
+    """
     import psutil
 
     def lives(process: psutil.Process) -> bool:
         with suppress(psutil.NoSuchProcess):
-            return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+            is_zombie = process.status() == psutil.STATUS_ZOMBIE
+            return bool(process.is_running() and not (is_zombie and process.num_threads() <= 1))
         return False
 
     return (

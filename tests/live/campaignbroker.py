@@ -79,10 +79,15 @@ class Broker:
         return not any(map(self._coming, list(self._starting)))
 
     def wait(self) -> None:
-        """Until all of them serve."""
+        """Until all of them serve. Fails where one has ended that nobody killed."""
         for starting in self._starting.values():
             starting.join(PATIENCE)
         assert self.back
+        for number in range(1, self.count + 1):
+            node = self._node(number)
+            if process_of(self.sandbox, node) is None:
+                log = self.sandbox.layout.log(node.name).read_text(errors="replace")
+                raise AssertionError(f"{node.name} ended by itself:\n{log[-4000:]}")
 
     def _start(self, pause: float, number: int) -> None:
         time.sleep(pause)

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING
 import pytest
 from connectctl.ops.clients.kafka_protocol import cluster_lock
 from connectctl.ops.clients.kafka_protocol.brokers import Brokers
+from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.cluster_lock import GroupLock
+from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.named_groups import describe
 from connectctl.ops.connect.cluster_lock import group_of
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.kafka.partitioner import java_partition
+from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
@@ -183,6 +186,7 @@ def test_doctor_names_the_brokers_that_are_down_before_its_time_is_over(three: B
     finally:
         for number in (2, 3):
             start_broker(three.sandbox, number)
+    three.wait()
     assert ran.code == 5, ran.out + ran.err
     assert "2 of 3 do not accept connections: 2 (" in ran.err
     assert time.monotonic() - began < limit
@@ -190,6 +194,7 @@ def test_doctor_names_the_brokers_that_are_down_before_its_time_is_over(three: B
 
 
 def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
+    three.wait()
     name = three.sandbox.layout.name
     assert [p.name for p in status(name).processes] == ["broker", "broker-2", "broker-3"]
     brokers = Brokers({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
@@ -233,6 +238,27 @@ def test_a_broker_that_was_killed_is_told_and_comes_back(three: Broker) -> None:
         )
     )
     assert {p.state for p in status(name).processes} == {SandboxState.RUNNING}
+
+
+def test_what_any_broker_answers_is_asked_of_another_one_where_one_was_killed(
+    three: Broker,
+) -> None:
+    """Metadata has it until its session is over, and a client without connections takes any."""
+    topic = create_topic(three.bootstrap, f"asked-{secrets.token_hex(4)}", 1, replicas=3)
+    clients = [
+        KafkaProtocolClient({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
+        for _ in range(10)
+    ]
+    for client in clients:
+        assert client.brokers() == [1, 2, 3]
+    kill_broker(three.sandbox, 2)
+    try:
+        for client in clients:
+            assert list(Leaders(client).leaders([topic])) == [TopicPartition(topic, 0)]
+    finally:
+        start_broker(three.sandbox, 2)
+        for client in clients:
+            client.close()
 
 
 def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(

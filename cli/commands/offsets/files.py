@@ -75,7 +75,7 @@ def diff(
             "--with-context and --file exclude each other", next_step="Give one of them."
         )
     wanted = tuple(connectors or ())
-    with without_collection():
+    with without_collection(ends=True):
         left, right, names = sides(ctx.obj, wanted, with_context, file)
         found = differences(left, right)
     data = {"left": names[0], "right": names[1], "differences": [d.as_json() for d in found]}
@@ -122,7 +122,7 @@ def backup(
     session: Session = ctx.obj
     if spark_backup.backup(session, tuple(connectors or ()), out):
         return
-    with without_collection():
+    with without_collection(ends=True):
         found, lines, sinks = backup_of(sources_of(session, PATIENCE)[0], tuple(connectors or ()))
         groups = spark_backup.lines_of_sinks(session, sinks, named=bool(connectors))
         count = (

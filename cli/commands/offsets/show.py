@@ -133,7 +133,7 @@ def _show_sources(
     from connectctl.ops.operations.offsets.effective_offsets import assemble
 
     read_at = datetime.now(UTC)
-    with without_collection():
+    with without_collection(ends=True):
         snapshot, cluster = (
             _from_file(session, file, query) if file else _from_cluster(session, query, patience)
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -247,11 +248,29 @@ class KafkaProtocolClient:
         self, request: Any, broker: int | None = None, patience: float | None = None
     ) -> Any:
         """Send one request, to any broker where none is named, and give its answer."""
-        node = self.manager.least_loaded_node() if broker is None else broker
-        connection = await self.connection(node, patience)
+        connection = await (
+            self._any_connection(patience) if broker is None else self.connection(broker, patience)
+        )
         return await connection.send_request(
             request, request_timeout_ms=int((patience or self.timeout) * 1000)
         )
+
+    async def _any_connection(self, patience: float | None) -> Any:
+        """Return a connection to a broker that accepts one. Metadata has a broker that was killed
+        until its session is over.
+        """
+        import kafka.errors as theirs
+
+        deadline = time.monotonic() + (patience or self.timeout)
+        failed: Exception | None = None
+        while True:
+            node = self.manager.least_loaded_node()
+            if failed is not None and (node is None or time.monotonic() > deadline):
+                raise failed
+            try:
+                return await self.connection(node, patience)
+            except theirs.KafkaConnectionError as e:
+                failed = e
 
     async def connection(self, broker: Any, patience: float | None) -> Any:
         """Return the connection to ``broker`` for everybody's requests, made within ``patience``

@@ -14,7 +14,7 @@ from connectctl.ops.connect.offset_store import Store, separate_store
 from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.kafka import memory
-from connectctl.ops.kafka.partitioner import java_partition, murmur2
+from connectctl.ops.kafka.partitioner import murmur2, partitions_of
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
 from connectctl.ops.operations.offsets.dump_lines import blocks_of, lines_of, name_of, read_records
 from connectctl.ops.operations.offsets.effective_offsets import TOGETHER
@@ -137,7 +137,7 @@ def _image(topic: str, records: Collection[ConsumerRecord], partitions: int | No
     number = partitions or _likely_partitions(
         sample, max((r.partition for r in records), default=0) + 1
     )
-    placed = [r if r.partition >= 0 else _placed(r, number) for r in records]
+    placed = _placed(records, number)
     latest = _latest(placed)
     kept = set(map(id, latest))
     ends = dict.fromkeys(range(number), 0)
@@ -167,9 +167,10 @@ def _likely_partitions(sample: Sequence[ConsumerRecord], least: int) -> int:
     )
 
 
-def _placed(record: ConsumerRecord, partitions: int) -> ConsumerRecord:
-    home = java_partition(record.key or b"", partitions)
-    return ConsumerRecord(record.key, record.value, home, record.offset, record.timestamp)
+def _placed(records: Collection[ConsumerRecord], partitions: int) -> list[ConsumerRecord]:
+    """Return ``records``, those without a partition with the one of Java's partitioner."""
+    homes = iter(partitions_of([r.key or b"" for r in records if r.partition < 0], partitions))
+    return [r if r.partition >= 0 else r._replace(partition=next(homes)) for r in records]
 
 
 def backup_lines(states: Sequence[OffsetsTopicState]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +15,9 @@ import pytest
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.sandbox import archives, processes
 from connectctl.ops.sandbox.jars import ivy
+
+_EXIT_OF_A_THREAD = {"x86_64": 60, "aarch64": 93}
+"""The number of the system call that ends one thread, by machine."""
 
 
 def sleeper(root: Path, log: Path, code: str = "import time; time.sleep(60)") -> tuple[int, float]:
@@ -101,6 +106,32 @@ def test_one_that_does_not_stop_is_killed(tmp_path: Path) -> None:
     assert not processes.end(pid, created, tmp_path, kill=False, timeout=0.3)
     assert not processes.is_alive(pid, created, tmp_path)
     assert not processes.end(pid, created, tmp_path, kill=True, timeout=1)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in _EXIT_OF_A_THREAD,
+    reason="ends its main thread alone by a system call of Linux",
+)
+def test_one_whose_main_thread_has_ended_is_waited_for_until_its_port_is_free(
+    tmp_path: Path,
+) -> None:
+    """So a JVM dies that is killed: it is a zombie, and its other threads have its port."""
+    code = f"""
+import ctypes, os, socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=lambda: (time.sleep(2), os._exit(0))).start()
+open("port", "w").write(str(listener.getsockname()[1]))
+ctypes.CDLL(None).syscall({_EXIT_OF_A_THREAD[platform.machine()]}, 0)
+"""
+    pid, created = sleeper(tmp_path, tmp_path / "log", code)
+    process = psutil.Process(pid)
+    while process.status() != psutil.STATUS_ZOMBIE:
+        time.sleep(0.01)
+    port = int((tmp_path / "port").read_text())
+    socket.create_connection(("127.0.0.1", port)).close()
+    assert processes.end(pid, created, tmp_path, kill=True, timeout=60) is False
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
 
 
 def test_a_process_without_the_mark_is_not_ended(tmp_path: Path) -> None:
