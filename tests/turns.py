@@ -82,7 +82,8 @@ TURNS: dict[str, tuple[str, ...]] = {
         "run run_tasks",
         "run_examples",
         "run_conformance",
-        "run_sink run_topiccopy topiccopy_unopened",
+        "run_sink",
+        "run_topiccopy topiccopy_unopened",
     ),
     "transforms": (
         "run_transform run_transform_ids",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.live,
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.drawn(2, matrix="engines"),
 ]
 ENGINES = ("local", "spark")
 

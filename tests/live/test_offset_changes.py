@@ -43,7 +43,7 @@ from live.real import Workers, connectctl, connector, create_topic, eventually, 
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.drawn(6, matrix="changes of offsets")]
 GLOBAL_PARTITIONS = 25
 GOES_ROUND = "Error executing user-provided callback"
 """What a worker writes whose producer will never answer."""

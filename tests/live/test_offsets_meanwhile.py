@@ -28,7 +28,7 @@ from live.runningsource import (
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.drawn(3, matrix="offsets that change meanwhile")]
 
 
 @pytest.fixture

@@ -29,8 +29,10 @@ pytestmark = [
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
 ]
+RUNS = pytest.mark.drawn(3, matrix="runs of a source")
 
 
+@RUNS
 def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: Path) -> None:
     place = Place(cluster, tmp_path)
     place.append(300)
@@ -64,6 +66,7 @@ def test_a_second_run_goes_on_where_the_first_ended(cluster: Sandbox, tmp_path: 
     )
 
 
+@RUNS
 @pytest.mark.usefixtures("without_spark")
 def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(
     cluster: Sandbox, tmp_path: Path
@@ -98,6 +101,7 @@ def test_a_saved_plan_of_a_run_is_applied_and_refused_once_it_is_stale(
     place.all_there()
 
 
+@RUNS
 def test_workers_and_drivers_that_are_killed_or_overtaken_lose_nothing_and_double_nothing(
     cluster: Sandbox, tmp_path: Path
 ) -> None:
@@ -165,6 +169,7 @@ def test_a_start_that_dies_before_it_fences_leaves_the_run_of_before_its_tasks(
     assert place.seen() == [f"line {n}" for n in range(len(place.seen()))]
 
 
+@RUNS
 @pytest.mark.usefixtures("without_spark")
 def test_a_workers_connector_is_taken_over_in_the_middle_of_its_file_and_handed_back_at_sigterm(
     cluster: Sandbox, tmp_path: Path
@@ -219,6 +224,7 @@ class Counting(SourceConnector):
 """
 
 
+@RUNS
 def test_a_plugin_travels_with_its_job_and_too_many_of_its_tasks_fail_it(
     cluster: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

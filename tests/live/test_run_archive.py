@@ -34,6 +34,7 @@ pytestmark = [
     pytest.mark.live,
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.drawn(matrix="archives"),
 ]
 NOT_TEXT = b"\xff\x00\xfe"
 

@@ -19,7 +19,11 @@ from live.rundirectory import Place
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = [pytest.mark.live, pytest.mark.usefixtures("without_spark")]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.usefixtures("without_spark"),
+    pytest.mark.drawn(3, matrix="take-overs"),
+]
 
 
 def command(place: Place, *args: str) -> Ran:

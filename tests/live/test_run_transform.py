@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.live,
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.drawn(2, matrix="transforms"),
 ]
 
 

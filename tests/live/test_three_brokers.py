@@ -37,7 +37,7 @@ from depth import deep
 from fakes.sandboxes import kill_broker, start_broker
 from live import countingplugin
 from live.campaign import Campaign
-from live.campaignbroker import Broker, own_broker
+from live.campaignbroker import Broker, KeptBroker
 from live.campaignkinds import SOURCES
 from live.campaignseed import seed, withstand
 from live.oracle import judge
@@ -56,9 +56,15 @@ READINGS, CALLS, LEAST_KILLS = 100, 6, 2
 
 
 @pytest.fixture(scope="module")
-def three() -> Iterator[Broker]:
-    with own_broker(3) as broker:
-        yield broker
+def kept() -> Iterator[KeptBroker]:
+    brokers = KeptBroker(3)
+    yield brokers
+    brokers.close()
+
+
+@pytest.fixture
+def three(kept: KeptBroker) -> Broker:
+    return kept.get()
 
 
 def keys_in_all_partitions(connector: str) -> set[bytes]:

@@ -14,7 +14,10 @@ import pytest
 from live.real import connectctl
 from live.upgradescene import LONG, NAME, SOON, Scene
 
-pytestmark = pytest.mark.live
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.drawn(2, matrix="commands of a roll that fail"),
+]
 
 
 def test_a_restart_command_that_fails_or_hangs_stops_the_roll_before_anything_is_restarted(

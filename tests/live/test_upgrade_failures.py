@@ -20,7 +20,10 @@ from live.nodes import send
 from live.real import connectctl, eventually, follow_next_commands, workers
 from live.upgradescene import INJECTED, LONG, NAME, SOON, TURN, Scene
 
-pytestmark = pytest.mark.live
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.drawn(3, matrix="rolls in which something fails"),
+]
 
 
 def test_a_worker_that_dies_while_nobody_looks_keeps_a_resume_from_changing_the_other(

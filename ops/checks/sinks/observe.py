@@ -21,7 +21,7 @@ from connectctl.ops.connect.sink_group import dead_letters, sink_group, topics_o
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.kafka.brokers import ReaderGroup, ReaderGroups
-from connectctl.ops.kafka.group_state import is_settled
+from connectctl.ops.kafka.group_state import is_dead, is_settled
 from connectctl.ops.kafka.offset_commits import TOPIC as COMMITS
 from connectctl.ops.kafka.offset_commits import OffsetCommit, offset_commits
 from connectctl.ops.kafka.topic_partition import TopicPartition
@@ -205,14 +205,25 @@ def _topics(sink: Connector, groups: Mapping[str, ReaderGroup]) -> frozenset[str
 def _groups(
     context: CheckContext, sinks: Iterable[Connector], unseen: list[Unseen]
 ) -> dict[str, ReaderGroup]:
-    """Return the groups of the sinks that could be described."""
+    """Return the groups of the sinks that could be described. One that its coordinator does not
+    know is Dead: a group without members is forgotten after a while if it has committed nothing.
+    """
     readers = answer_of(context.edges.brokers().readers, unseen, "the groups of sinks")
     if readers is None:
         return {}
     found = {group.id: group for group in readers.groups if group.problem is None}
     for sink in sinks:
-        if _group(sink) not in found and (why := _hidden(readers, _group(sink))):
-            unseen.append(Unseen(f"the group {_group(sink)} of {sink.name}", *why))
+        name = _group(sink)
+        what = f"the group {name} of {sink.name}"
+        if name in found:
+            continue
+        if why := _hidden(readers, name):
+            unseen.append(Unseen(what, *why))
+            continue
+        # That no broker lists it may also mean that its coordinator is just moving.
+        group = answer_of(partial(context.edges.kafka.group, name), unseen, what)
+        if group is not None and is_dead(group.state):
+            found[name] = ReaderGroup(name, state=group.state)
     return found
 
 

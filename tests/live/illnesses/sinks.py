@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from live.illnesses.bed import DAY, HOUR, JSON, MINUTE, RUNNING, Bed, situation
@@ -57,6 +58,19 @@ def a_lag_grows(bed: Bed) -> None:
 
 @situation("A task hangs in put, and its consumer has left the group", "FLOW006", "has 0 members")
 def a_task_hangs_in_put(bed: Bed) -> None:
+    _hangs_in_put(bed)
+
+
+@situation("A task hangs in its first put, and its group is forgotten", "FLOW006", "has 0 members")
+def a_task_hangs_in_its_first_put(bed: Bed) -> None:
+    """A coordinator deletes groups without members and offsets every ten minutes."""
+    group = _hangs_in_put(bed)
+    with suppress(KafkaException):  # it has done so already
+        bed.admin.delete_consumer_groups([group])[group].result()
+
+
+def _hangs_in_put(bed: Bed) -> str:
+    """Have a task hang until its group has no members; gives the group."""
     pipe = bed.directory / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # opened, and never read
@@ -73,11 +87,13 @@ def a_task_hangs_in_put(bed: Bed) -> None:
     def gone() -> bool:
         future = bed.admin.describe_consumer_groups([group])[group]
         try:
-            return str(future.result().state.name) == "EMPTY"
+            # without members and offsets, its coordinator forgets it
+            return str(future.result().state.name) in ("EMPTY", "DEAD")
         except KafkaException:  # its coordinator is loading
             return False
 
     eventually(gone)
+    return group
 
 
 @situation(

@@ -62,12 +62,15 @@ def observed(
     config: dict[str, str] | None = None,
     state: str = "Stable",
     markers: int = 0,
+    listed: bool = True,
+    hidden_groups: tuple[str, ...] = (),
     later: Callable[[FakeKafka, FakeBrokers], None] = lambda kafka, brokers: None,
 ) -> SinkFacts:
     kafka: Any = FakeKafka(records={"t": records, TOPIC: commits}, partitions={"t": 2})
     kafka.markers = {("t", 0): markers}
     kafka.hidden = {"unseen"}
     kafka.forbidden = set(forbidden)
+    kafka.hidden_groups = set(hidden_groups)
     group = ReaderGroup("connect-s", state=state, members=(MEMBER,) * members, committed=committed)
     sink = Connector(
         "s",
@@ -77,7 +80,7 @@ def observed(
         "sink",
     )
     status = StatusRecord(("s", 0), "RUNNING", "w:1", at=running_since)
-    brokers = FakeBrokers(groups={"connect-s": group})
+    brokers = FakeBrokers(groups={"connect-s": group} if listed else {})
     context = check_context(
         sink,
         kafka=kafka,
@@ -171,6 +174,20 @@ def test_a_running_task_that_is_not_in_its_group_is_reported_once_it_had_time_to
     assert "FLOW006" in found([], {}, [], members=0, state="Empty")
     assert found([], {}, [], members=0, state="PreparingRebalance") == {}
     assert found([], {}, [], members=0, state="Empty", running_since=NOW - MINUTE) == {}
+
+
+def test_a_group_that_its_coordinator_has_forgotten_has_no_members() -> None:
+    """It had none, and had committed nothing: a task that hangs in its first put."""
+    assert "FLOW006" in found([], {}, [], listed=False)
+    hangs = found(log(0, HOUR), {}, [], listed=False)
+    assert list(hangs) == ["FLOW003", "FLOW006"]
+    assert "its group connect-s has 0 members" in hangs["FLOW006"].message
+
+
+def test_a_group_that_no_broker_lists_is_not_judged_if_its_coordinator_does_not_answer() -> None:
+    facts = observed([], {}, [], listed=False, hidden_groups=("connect-s",))
+    assert [gap.what for gap in facts.unseen] == ["the group connect-s of s"]
+    assert list(check(rules, facts, Goal.NOW)) == []
 
 
 def test_a_task_that_is_stopped_or_restarted_while_the_group_is_described_is_not_missing() -> None:
