@@ -117,17 +117,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """The process that has others test makes what their Sparks start with, beside the first tests,
     if it is not kept.
     """
+    from fileorder import cache_of
+
     live = session.config.option.markexpr != OFFLINE
-    config = session.config
-    if (
-        live
-        and config.getoption("numprocesses", None)
-        and _whole(config)
-        and config.cache is not None
-    ):
-        config.stash[_CLASSES] = Archive(
-            config.stash[_DIRECTORY], config.cache.mkdir("spark-classes")
-        )
+    config, cache = session.config, cache_of(session.config)
+    if live and config.getoption("numprocesses", None) and _whole(config) and cache is not None:
+        config.stash[_CLASSES] = Archive(config.stash[_DIRECTORY], cache.mkdir("spark-classes"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

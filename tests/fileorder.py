@@ -91,9 +91,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         places |= {file: until * number / len(files) for number, file in enumerate(files)}
     units = {file: unit_of(name_of(file)) for file in places}
     asking = {units[item.path] for item in items if CLUSTER in getattr(item, "fixturenames", ())}
-    first = last_of(
-        longest(config.cache.get(KEPT, None) if config.cache is not None else None), asking
-    )
+    cache = cache_of(config)
+    first = last_of(longest(cache.get(KEPT, None) if cache is not None else None), asking)
     places |= {
         file: first.index(unit) - len(first) for file, unit in units.items() if unit in first
     }
@@ -117,6 +116,11 @@ class _Remembered:
             self._cache.set(KEPT, dict(self._seconds))
 
 
+def cache_of(config: pytest.Config) -> pytest.Cache | None:
+    """Return pytest's cache; None where it is not used (``-p no:cacheprovider``)."""
+    return getattr(config, "cache", None)
+
+
 def is_whole(config: pytest.Config) -> bool:
     """Whether the whole suite is tested, but for what only an expression of ``-m`` adds."""
     named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS or config.option.keyword
@@ -126,5 +130,6 @@ def is_whole(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Remember seconds where the whole suite is tested."""
     parts = hasattr(config, "workerinput") or config.option.collectonly
-    if config.cache is not None and is_whole(config) and not parts:
-        config.pluginmanager.register(_Remembered(config.cache))
+    cache = cache_of(config)
+    if cache is not None and is_whole(config) and not parts:
+        config.pluginmanager.register(_Remembered(cache))
