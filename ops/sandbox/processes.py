@@ -99,10 +99,10 @@ def end(pid: int, created: float, root: Path, *, kill: bool, timeout: float) -> 
 
     process = _process(pid, created, root)
     if process is None:
-        dying = _dying(pid, created)
-        for each in dying:
-            each.kill()
-        _gone(dying, timeout)
+        if (dying := _dying(pid, created)) is not None:
+            with suppress(psutil.NoSuchProcess):
+                dying.kill()
+            _gone([dying], timeout)
         return False
     with suppress(psutil.NoSuchProcess):
         if not kill:
@@ -187,7 +187,7 @@ def _is_of(process: psutil.Process, created: float) -> bool:
     return bool(abs(process.create_time() - created) < _CLOCK_STEP)
 
 
-def _dying(pid: int, created: float) -> list[psutil.Process]:
+def _dying(pid: int, created: float) -> psutil.Process | None:
     """Return the process if it was killed and may still hold its ports: it has no command line any
     more.
     """
@@ -196,8 +196,8 @@ def _dying(pid: int, created: float) -> list[psutil.Process]:
     with suppress(psutil.Error):
         process = psutil.Process(pid)
         if _is_of(process, created) and process.status() == psutil.STATUS_ZOMBIE:
-            return [process]
-    return []
+            return process
+    return None
 
 
 def _gone(processes: Sequence[psutil.Process], timeout: float) -> bool:

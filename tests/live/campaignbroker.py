@@ -147,8 +147,8 @@ class KeptBroker:
 
     def get(self) -> Broker:
         """Return it with all its brokers."""
-        if self._broker is not None and self._broker.ended():
-            print(self._broker.ended())
+        if self._broker is not None and (ended := self._broker.ended()):
+            print(ended)
             self.close()
         if self._broker is None:
             self._broker = self._open.enter_context(own_broker(self._brokers))

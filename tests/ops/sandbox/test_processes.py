@@ -119,7 +119,7 @@ def test_one_whose_main_thread_has_ended_is_waited_for_until_its_port_is_free(
     code = f"""
 import ctypes, os, socket, threading, time
 listener = socket.create_server(("127.0.0.1", 0))
-threading.Thread(target=lambda: (time.sleep(2), os._exit(0))).start()
+threading.Thread(target=lambda: (time.sleep(60), os._exit(0))).start()
 open("port", "w").write(str(listener.getsockname()[1]))
 ctypes.CDLL(None).syscall({_EXIT_OF_A_THREAD[platform.machine()]}, 0)
 """
