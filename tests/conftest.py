@@ -16,6 +16,7 @@ import guardian
 import pytest
 from connectctl.cli import invocation
 from connectctl.cli.output import terminal, waiting
+from connectctl.ops.core import journal_database
 from depth import deep
 from fakes.runner import build_commands_once
 from hypothesis import HealthCheck, settings
@@ -83,9 +84,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    leave_files_to_the_system()
     config.stash[_DIRECTORY] = guardian.begin()
     build_commands_once()
     config.pluginmanager.register(NextSteps())
+
+
+def leave_files_to_the_system() -> None:
+    """Wait for no disk in this process: what it wrote is there for others, and after it was killed.
+    Only a machine that loses power would miss it. Commands in processes of their own wait.
+    """
+    patch = pytest.MonkeyPatch()
+    patch.setattr(os, "fsync", lambda file: None)
+    patch.setattr(journal_database, "SYNCHRONOUS", "OFF")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

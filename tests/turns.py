@@ -97,6 +97,14 @@ TURNS: dict[str, tuple[str, ...]] = {
         "engines",
         "run_archive",
     ),
+    "fencing": (
+        "fence_zombie",
+        "fence_many fence_diagnosis",
+    ),
+    "consumer groups of tasks": (
+        "group_mutants",
+        "group_member group_transactions group_topics",
+    ),
     "formats": (
         "schema_registry",
         "transaction_version",

@@ -30,21 +30,22 @@ from connectctl.ops.core.plan import Plan
 from connectctl.ops.core.times import now_utc
 
 FORMAT = 1
-"""The version of the database, kept in it as ``user_version``. It is set before there are
-tables.
+"""The version of the database, kept in it as ``user_version``. It is set in the transaction that
+creates the tables.
 """
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS run (
+SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS run (
     id TEXT PRIMARY KEY, operation TEXT NOT NULL, cluster_id TEXT NOT NULL, group_id TEXT NOT NULL,
     subjects TEXT NOT NULL, state TEXT NOT NULL, started_at TEXT NOT NULL, ended_at TEXT
-);
-CREATE TABLE IF NOT EXISTS mark (
-    run TEXT NOT NULL REFERENCES run(id), step INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT, at TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS mark_of_run ON mark(run);
-CREATE TABLE IF NOT EXISTS file (run TEXT NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS file_of_run ON file(run);
-"""
+)""",
+    """CREATE TABLE IF NOT EXISTS mark (
+    run TEXT NOT NULL REFERENCES run(id), step INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT,
+    at TEXT NOT NULL
+)""",
+    "CREATE INDEX IF NOT EXISTS mark_of_run ON mark(run)",
+    "CREATE TABLE IF NOT EXISTS file (run TEXT NOT NULL, name TEXT NOT NULL, sha256 TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS file_of_run ON file(run)",
+)
 KEPT = "kept"
 """The directory of files that are called by their SHA-256."""
 HASHED = 1 << 20
@@ -139,8 +140,7 @@ class Journal:
             raise self._unwritable(e, "; nothing was done") from e
         with self._open("; nothing was done") as db:
             if _format_of(db) != FORMAT:
-                db.execute(f"PRAGMA user_version = {FORMAT}")
-            db.executescript(SCHEMA)
+                _create(db)
 
     def _has_runs(self) -> bool:
         """Return whether there is a list of runs. Raises ``ConnectctlError`` if there was one, and
@@ -452,6 +452,17 @@ class Journal:
             file.write(f"{os.getpid()}, run {run}" if run else str(os.getpid()))
             file.flush()
             yield
+
+
+def _create(db: sqlite3.Connection) -> None:
+    """Create the tables, in one transaction: a command that is killed leaves all of them or none.
+    Another command may have created them meanwhile.
+    """
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+        for statement in SCHEMA:
+            db.execute(statement)
 
 
 def _format_of(db: sqlite3.Connection) -> int:

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+SYNCHRONOUS = "FULL"
+"""SQLite's ``synchronous``: a mark is on disk before the step that it announces begins."""
+
 
 class JournalDatabase:
     """The SQLite file ``path``, opened at its first use and kept open: to open it and read its
@@ -49,5 +52,5 @@ class JournalDatabase:
             uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False
         )
         weakref.finalize(self, db.close)
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
         return db

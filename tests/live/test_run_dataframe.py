@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.drawn(5, matrix="jobs of DataFrames"),
     # PySpark leaves the socket of an answer to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning"),

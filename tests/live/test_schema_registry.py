@@ -41,6 +41,7 @@ from sparkjvm import SHORT_LIVED
 
 pytestmark = [
     pytest.mark.live,
+    pytest.mark.drawn(9, matrix="schemas of a registry"),
     pytest.mark.versions(registry=registry.VERSION),
     # Spark leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*<socket.socket:pytest.PytestUnraisableExceptionWarning"),

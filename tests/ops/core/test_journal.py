@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from connectctl.ops.core import journal as journal_module
 from connectctl.ops.core.errors import BadInput, ConnectctlError, Refused
-from connectctl.ops.core.journal import Journal, RunState
+from connectctl.ops.core.journal import SCHEMA, Journal, RunState
 
 PLAN = {"operation": "offsets set", "steps": [{"step": "x", "text": "é\u2028\ud800"}]}
 
@@ -271,6 +272,29 @@ def test_a_journal_is_opened_once(journal: Journal, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sqlite3, "connect", None)
     journal.mark(run, 0, "begun")
     assert journal.get(run).marks
+
+
+def test_a_mark_is_on_disk_before_its_step_begins(journal: Journal) -> None:
+    program = (
+        "import sys; from pathlib import Path; from connectctl.ops.core import journal_database\n"
+        "database = journal_database.JournalDatabase(Path(sys.argv[1]))\n"
+        "with database.connection() as db: print(*db.execute('PRAGMA synchronous').fetchone())"
+    )
+    command = [sys.executable, "-c", program, str(journal.directory / "journal.db")]
+    full = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert full == "2\n"
+
+
+def test_a_command_that_fails_while_it_creates_the_tables_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "state" / "connectctl"
+    with monkeypatch.context() as patch:
+        patch.setattr(journal_module, "SCHEMA", (*SCHEMA[:2], "CREATE TABLE run (id TEXT)"))
+        with pytest.raises(ConnectctlError, match="nothing was done"):
+            Journal(directory)
+    run = begin(Journal(directory))
+    assert Journal(directory).get(run).state == RunState.OPEN
 
 
 @pytest.mark.parametrize("version", [0, 2])
