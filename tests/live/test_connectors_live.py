@@ -42,9 +42,13 @@ def checked(ran: Ran, schema: str) -> Any:
     return ran.json
 
 
-def verdict(cluster: Sandbox, name: str) -> str:
+def listed(cluster: Sandbox, name: str) -> Any:
     found = run(cluster, "connectors", "list", "-o", "json").json["connectors"]
-    return next(str(c["state"]) for c in found if c["name"] == name)
+    return next(c for c in found if c["name"] == name)
+
+
+def verdict(cluster: Sandbox, name: str) -> str:
+    return str(listed(cluster, name)["state"])
 
 
 @contextmanager
@@ -54,8 +58,14 @@ def running(cluster: Sandbox, tmp_path: Path, **more: str) -> Iterator[str]:
     source = tmp_path / "in.txt"
     source.write_text("one\ntwo\n")
     config = {"connector.class": FILE_SOURCE, "topic": name, "file": str(source), "tasks.max": "1"}
+
+    def is_running() -> bool:
+        # A connector is RUNNING with 0 tasks until it has published their configurations.
+        found = listed(cluster, name)
+        return [found["state"], *(task["state"] for task in found["tasks"])] == ["RUNNING"] * 2
+
     with connector(cluster, name, config | more):
-        eventually(lambda: verdict(cluster, name) == "RUNNING")
+        eventually(is_running)
         yield name
 
 
