@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeGuard
 
 from connectctl.ops.connect.transactional_ids import TaskRef
 from connectctl.ops.core.finding import Finding, Severity
@@ -22,8 +23,9 @@ from connectctl.ops.kafka.transactions import Transaction
 
 OLD_EPOCH = Rule("FENCE007", Severity.ERROR)
 _RACE = "Unhandled error in EndTxnResponse"
-"""What a task reports, with 4.3.1, whose commit reaches the coordinator while it fences the producer
-(UNKNOWN_SERVER_ERROR). It is no proof: the coordinator must know a newer epoch without transactions.
+"""What a task reports, with 4.3.1, whose commit reaches the coordinator while it fences the
+producer (UNKNOWN_SERVER_ERROR). It is not proof: the coordinator must know a newer epoch without
+transactions.
 """
 _SIGNS = (
     "before its producer transaction expired",
@@ -81,6 +83,13 @@ def round_missed(trace: str | None) -> bool:
     )
 
 
+def has_expired(found: Transaction | Code) -> TypeGuard[Transaction]:
+    """Return whether the coordinator aborted the transaction of a failed task after its time-out.
+    Only InitProducerId leaves another state.
+    """
+    return isinstance(found, Transaction) and found.state == "CompleteAbort"
+
+
 def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
     """Return FENCE007, why a task failed by its producer's epoch; None if nothing is known beyond
     the trace.
@@ -97,7 +106,7 @@ def explain(task: FailedTask, found: Transaction | Code) -> Finding | None:
         )
     if _RACE in task.trace and found.state != "Empty":
         return None
-    if found.state == "CompleteAbort":
+    if has_expired(found):
         what = (
             f"its transaction was open for longer than {found.timeout_ms} ms and was aborted "
             "by the coordinator"

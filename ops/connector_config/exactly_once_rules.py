@@ -13,6 +13,8 @@ from connectctl.ops.connect.source_transactions import (
     INTERVAL,
     LATENCY,
     TIMEOUT,
+    IntervalRisk,
+    interval_risk,
 )
 from connectctl.ops.connect.worker import NOT_ENABLED, Support
 from connectctl.ops.connector_config.property_values import number_problem, word_problem
@@ -296,25 +298,30 @@ def ends_by_interval(subject: Subject, goal: Goal) -> bool:
 
 @rule("EOS011", Severity.ERROR, when=ends_by_interval)
 def long_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return EOS011 if the interval is not shorter than the transaction time-out."""
+    """Return EOS011 if the coordinator aborts transactions before the interval is over, or may."""
     value, timeout = subject.text(INTERVAL), _timeout(subject)
-    if value is None or timeout is None or _interval_problem(subject) or int(value) < timeout:
+    if value is None or timeout is None or _interval_problem(subject):
         return None
-    equal = int(value) == timeout
-    rolls = "may roll them back" if equal else "rolls them back"
+    risk = interval_risk(int(value), timeout)
+    if risk is IntervalRisk.NONE:
+        return None
+    certain = risk is IntervalRisk.CERTAIN
+    rolls = "rolls them back" if certain else "may roll them back"
     message = f"Transactions end after {int(value)} ms, and the broker {rolls} after {timeout} ms."
     step = f"Set {INTERVAL} well below {timeout}, or {TIMEOUT} well above {int(value)}."
-    severity = Severity.ERROR if True in subject.modes and not equal else Severity.WARNING
+    severity = Severity.ERROR if True in subject.modes and certain else Severity.WARNING
     return PropertyCase(INTERVAL, message, step, severity)
 
 
 @rule("EOS012", Severity.WARNING, when=ends_by_interval)
 def workers_interval(subject: Subject, goal: Goal) -> PropertyCase | None:
-    """Return EOS012 if the worker's default interval is not shorter than the transaction
-    time-out.
+    """Return EOS012 if the coordinator aborts transactions before the worker's default interval is
+    over, or may.
     """
     timeout = _timeout(subject)
-    if INTERVAL in subject.config or timeout is None or timeout > DEFAULT_INTERVAL_MS:
+    if INTERVAL in subject.config or timeout is None:
+        return None
+    if interval_risk(DEFAULT_INTERVAL_MS, timeout) is IntervalRisk.NONE:
         return None
     message = (
         f"The worker's offset.flush.interval.ms decides, {DEFAULT_INTERVAL_MS} by default; "

@@ -13,17 +13,18 @@ from connectctl.ops.checks.transactions.observe import (
     TransactionFacts,
     TransactionPacing,
 )
-from connectctl.ops.connect.fenced_task_diagnosis import explain
+from connectctl.ops.connect.fenced_task_diagnosis import explain, has_expired
 from connectctl.ops.connect.goal import Goal, downgrade_severity, enabling
-from connectctl.ops.connect.source_transactions import INTERVAL, TIMEOUT, Boundary
+from connectctl.ops.connect.source_transactions import (
+    INTERVAL,
+    TIMEOUT,
+    Boundary,
+    IntervalRisk,
+    interval_risk,
+)
 from connectctl.ops.core.finding import Finding, Severity
 from connectctl.ops.core.rule import Case, Several, rule
-from connectctl.ops.kafka.transactions import Transaction
 
-MOST_OF_TIMEOUT = 0.75
-"""The largest share of the time-out for an interval; the rest is needed to send the collected
-records.
-"""
 LONG = 0.5
 """The share of its time-out for which a transaction may be open before it is reported."""
 _UNKNOWN_LIMIT = f" (if the brokers' {BROKER_LIMIT} allows it, which is unknown)"
@@ -36,10 +37,9 @@ def interval_too_long(
     facts: TransactionFacts, pacing: TransactionPacing, goal: Goal
 ) -> Case | None:
     """Return TXN005; it is an error if the interval alone exceeds the time-out."""
-    if (
-        pacing.boundary is not Boundary.INTERVAL
-        or pacing.interval_ms < pacing.timeout_ms * MOST_OF_TIMEOUT
-    ):
+    interval, timeout = pacing.interval_ms, pacing.timeout_ms
+    open_too_long = interval_risk(interval, timeout)
+    if pacing.boundary is not Boundary.INTERVAL or open_too_long is IntervalRisk.NONE:
         return None
     both_configured = pacing.interval_configured and pacing.timeout_configured
     origin = (
@@ -47,24 +47,19 @@ def interval_too_long(
         if pacing.interval_configured
         else ", which is the default of the workers' offset.flush.interval.ms"
     )
-    longer = pacing.interval_ms > pacing.timeout_ms
-    comparison = (
-        "more than"
-        if longer
-        else "as long as"
-        if pacing.interval_ms == pacing.timeout_ms
-        else "little less than"
-    )
+    longer = open_too_long is IntervalRisk.CERTAIN
+    comparison = "as long as" if interval == timeout else "little less than"
+    comparison = "more than" if longer else comparison
     risk = "" if longer else ", which may roll its transactions back"
     default = "" if pacing.timeout_configured else ", Kafka's default"
     message = (
-        f"It commits every {_seconds(pacing.interval_ms)}{origin}; that is {comparison} its "
-        f"transaction time-out of {_seconds(pacing.timeout_ms)}{default}{risk}."
+        f"It commits every {_seconds(interval)}{origin}; that is {comparison} its "
+        f"transaction time-out of {_seconds(timeout)}{default}{risk}."
     )
     certain = longer and (both_configured or pacing.interval_configured)
     severity = downgrade_severity(Severity.ERROR, goal) if certain else Severity.WARNING
-    hint = f"Set {INTERVAL}={max(1000, pacing.timeout_ms // 4)} on {pacing.name}"
-    longer_timeout = pacing.interval_ms * 2
+    hint = f"Set {INTERVAL}={max(1000, timeout // 4)} on {pacing.name}"
+    longer_timeout = interval * 2
     if pacing.broker_limit_ms is None:
         hint += f", or {TIMEOUT}={longer_timeout}{_UNKNOWN_LIMIT}"
     elif longer_timeout <= pacing.broker_limit_ms:
@@ -123,7 +118,7 @@ def silently_aborted(
 def expired(facts: TransactionFacts, pacing: TransactionPacing, goal: Goal) -> Iterator[Case]:
     """Yield TXN007 for tasks that have failed because their transaction expired, under any goal."""
     for task, answer in pacing.failed:
-        if isinstance(answer, Transaction) and answer.state == "CompleteAbort":
+        if has_expired(answer):
             timeout = answer.timeout_ms or pacing.timeout_ms
             message = (
                 f"Its transaction was open for longer than {_seconds(timeout)}, and its "
@@ -142,9 +137,7 @@ def fenced(facts: TransactionFacts, goal: Goal) -> Iterator[Finding]:
     """Yield FENCE007 for tasks that Connect reports as expired and that were fenced."""
     for pacing in facts.connectors:
         for task, answer in pacing.failed:
-            if not (isinstance(answer, Transaction) and answer.state == "CompleteAbort") and (
-                found := explain(task, answer)
-            ):
+            if not has_expired(answer) and (found := explain(task, answer)):
                 yield found
 
 
