@@ -239,13 +239,13 @@ def _grouped_by_reason(noops: Iterable[Noop], wide: bool) -> list[tuple[str, str
 
 def print_plan(plan: Plan, wide: bool = False) -> None:
     for line in summary(plan, wide):
-        terminal.say_wrapped(line)
+        terminal.print_wrapped(line)
     if not plan.steps:
-        terminal.say("  Nothing to do.")
+        terminal.print_line("  Nothing to do.")
 
 
 def print_result(result: Result) -> None:
-    terminal.say_wrapped(line_of(result))
+    terminal.print_wrapped(line_of(result))
     if result.error is not None:
         terminal.note(f"error: {result.error}", style="red")
     sys.stdout.flush()

@@ -41,7 +41,9 @@ PRINTED = {
     RESUMED: "Resume the run itself: connectctl runs resume RUN.",
     "upgrade abort": "End the run: connectctl upgrade abort --leave.",
 }
-"""What to do instead of applying a plan that is no operation's, by how its operation begins."""
+"""What to do instead of applying a plan that ``runs apply`` does not know, by the beginning of its
+operation's name.
+"""
 
 
 def read_plan(path: Path) -> dict[str, Any]:
@@ -245,7 +247,7 @@ def carry_out(
     results += _execute(session, operation, journal, run, planned, context, view, output)
     done = any(result.outcome is Outcome.DONE for result in results)
     if operation.can_be_undone and operation.offers_undo and output.for_people and changes and done:
-        terminal.say(operation.undo_hint(run))
+        terminal.print_line(operation.undo_hint(run))
     view.report(planned, context, results, output)
 
 

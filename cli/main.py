@@ -128,8 +128,8 @@ class Root(TyperGroup):
         if cmd_name not in self.commands:
             from importlib import import_module
 
-            place = f"{cmd_name}.app" if cmd_name in _FOLDERS else cmd_name
-            module = import_module(f"connectctl.cli.commands.{place}")
+            path = f"{cmd_name}.app" if cmd_name in _FOLDERS else cmd_name
+            module = import_module(f"connectctl.cli.commands.{path}")
             command = typer.main.get_command(module.app)
             command.name = cmd_name
             format_help(command)
@@ -137,11 +137,8 @@ class Root(TyperGroup):
         return self.commands[cmd_name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        from difflib import get_close_matches
-
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"Did you mean {near[0]}?" if near else "See connectctl --help."
+            hint = errors.did_you_mean(args[0], COMMANDS, "See connectctl --help.")
             raise errors.BadInput(f"Unknown command: {args[0]}", next_step=hint)
         return super().resolve_command(ctx, args)
 

@@ -15,7 +15,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput, Refused, did_you_mean
 from connectctl.ops.operations.upgrade.mode import SourceSupport
 from connectctl.ops.operations.upgrade.steps import FirstGate, IncludedStep
 
@@ -158,8 +158,8 @@ def named(name: str) -> Migration:
     for migration in migrations():
         if name in (migration.name, migration.id, f"{migration.number:04}"):
             return migration
-    near = get_close_matches(name, [migration.name for migration in migrations()], n=1)
-    hint = f"Did you mean {near[0]}?" if near else "See connectctl upgrade list."
+    names = [migration.name for migration in migrations()]
+    hint = did_you_mean(name, names, "See connectctl upgrade list.")
     raise BadInput(f"Unknown migration: {name}", next_step=hint, code="unknown-migration")
 
 

@@ -96,9 +96,11 @@ def _report(path: Path, names: Path, made: Bundle, output: Output) -> None:
         if wide:
             terminal.table(["READ", "ANSWERS", "ERRORS"], rows)
         found = made.verdict["findings"]
-        terminal.say(f"{path}: {counted(len(found), 'finding')}, {path.stat().st_size:,} bytes")
+        terminal.print_line(
+            f"{path}: {counted(len(found), 'finding')}, {path.stat().st_size:,} bytes"
+        )
         if made.names:
-            terminal.say(f"{names}: the names of its pseudonyms; keep it")
+            terminal.print_line(f"{names}: the names of its pseudonyms; keep it")
         for what in made.manifest["leftOut"]:
             terminal.note(f"left out: {what}", style="yellow")
 

@@ -118,7 +118,10 @@ def up(
     if use:
         context_change.use(ctx.obj, f"{SANDBOX}{name}", dry_run=False)
     terminal.emit(
-        "Sandbox", _sandbox_data(sandbox), output, lambda wide: _say_up(sandbox, took, used=use)
+        "Sandbox",
+        _sandbox_data(sandbox),
+        output,
+        lambda wide: _print_started(sandbox, took, used=use),
     )
 
 
@@ -147,7 +150,7 @@ def down(
 
     def table(wide: bool) -> None:
         for each in done:
-            terminal.say(
+            terminal.print_line(
                 f"Sandbox {each['name']} removed."
                 if each["removed"]
                 else f"Sandbox not found: {each['name']}."
@@ -230,11 +233,11 @@ def logs(
     label = "{0} | {1}" if len(files) > 1 else "{1}"
     for process, path in files.items():
         for line in logs.last_lines(path, lines):
-            terminal.say(label.format(process, line))
+            terminal.print_line(label.format(process, line))
     if follow:
         with quiet():
             for process, line in logs.follow(files, is_over=lambda: not layout.root.exists()):
-                terminal.say(label.format(process, line))
+                terminal.print_line(label.format(process, line))
 
 
 def shown(stack: ExitStack) -> Callable[[SandboxProgress], None]:
@@ -280,19 +283,19 @@ def _sandbox_data(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
-def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
+def _print_started(sandbox: Sandbox, took: float, *, used: bool) -> None:
     spec = sandbox.spec
     when = "was already running" if sandbox.was_running else f"is up after {took:.1f} s"
-    terminal.say(
+    terminal.print_line(
         f"Sandbox {spec.name} {when}: Kafka {spec.kafka_version}, exactly-once support "
         f"{spec.support}."
     )
     for address in sandbox.bootstrap_servers.split(","):
-        terminal.say(f"  broker   {address}")
+        terminal.print_line(f"  broker   {address}")
     for url in sandbox.rest_urls:
-        terminal.say(f"  worker   {url}")
+        terminal.print_line(f"  worker   {url}")
     if sandbox.registry_url:
-        terminal.say(f"  registry {sandbox.registry_url}")
+        terminal.print_line(f"  registry {sandbox.registry_url}")
     for plugin in sandbox.missing_plugins:
         terminal.note(f"  missing  {plugin} {spec.kafka_version}: not in the Maven repository")
     for release in sorted(set(sandbox.older_plugins.values())):
@@ -304,10 +307,10 @@ def _say_up(sandbox: Sandbox, took: float, *, used: bool) -> None:
     context = f"{SANDBOX}{spec.name}"
     if spec.workers:
         named = "" if used else f"--context {context} "
-        terminal.say(f"  try      connectctl {named}cluster show")
+        terminal.print_line(f"  try      connectctl {named}cluster show")
     if not used:
-        terminal.say(f"  use      connectctl context use {context}")
-    terminal.say(f"  stop     connectctl sandbox down --name {spec.name}")
+        terminal.print_line(f"  use      connectctl context use {context}")
+    terminal.print_line(f"  stop     connectctl sandbox down --name {spec.name}")
 
 
 def _status_data(found: SandboxStatus) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def _print(found: Report, findings: tuple[Finding, ...], wide: bool) -> None:
         for verdict in found.verdicts
     ]
     terminal.table(columns, rows)
-    terminal.say("")
+    terminal.print_line("")
     output_findings.table_of(findings, wide=wide)
 
 

@@ -75,7 +75,7 @@ def emit_report(
         terminal.standard_output().write(in_xml(junit(kind, findings, options.fail_on)))
     elif output is ReportOutput.GITHUB:
         for finding in findings:
-            terminal.say(github(finding, where(finding)))
+            terminal.print_line(github(finding, where(finding)))
     else:
         whole = {**data, "findings": [finding.as_json() for finding in findings]}
         terminal.emit(kind, whole, terminal.Output(output.value), table)
@@ -101,7 +101,7 @@ def table_of(findings: Sequence[Finding], *, wide: bool) -> None:
         ]
         terminal.table(columns, [row[: len(columns)] for row in rows])
     else:
-        terminal.tell(findings, wide=wide)
+        terminal.print_findings(findings, wide=wide)
     terminal.note(counted(findings))
 
 
@@ -147,11 +147,16 @@ def _sarif_rule(finding: Finding) -> dict[str, Any]:
 
 def _sarif_result(finding: Finding, file: str | None) -> dict[str, Any]:
     text = with_cluster(" ".join(filter(None, [finding.message, finding.next_step])))
-    place: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
+    location: dict[str, Any] = {"logicalLocations": [{"name": finding.subject}]}
     if file is not None:
-        place["physicalLocation"] = {"artifactLocation": {"uri": file}}
+        location["physicalLocation"] = {"artifactLocation": {"uri": file}}
     level = _SARIF_LEVEL[finding.severity]
-    return {"ruleId": finding.id, "level": level, "message": {"text": text}, "locations": [place]}
+    return {
+        "ruleId": finding.id,
+        "level": level,
+        "message": {"text": text},
+        "locations": [location],
+    }
 
 
 def junit(kind: str, findings: Sequence[Finding], fail_on: FailOn = "error") -> str:
@@ -195,8 +200,10 @@ def github(finding: Finding, file: str | None) -> str:
     """Return one workflow command, escaped for GitHub's runner."""
     text = " ".join(filter(None, [finding.message, finding.next_step]))
     message = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    place = {"file": file, "title": f"{finding.id} {finding.subject}"}
-    properties = ",".join(f"{name}={_property(value)}" for name, value in place.items() if value)
+    annotation = {"file": file, "title": f"{finding.id} {finding.subject}"}
+    properties = ",".join(
+        f"{name}={_property(value)}" for name, value in annotation.items() if value
+    )
     return f"::{_GITHUB_LEVEL[finding.severity]} {properties}::{message}"
 
 

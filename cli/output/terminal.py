@@ -130,7 +130,7 @@ def emit(
     if output is Output.NAME:
         items, name = NAMES[kind]
         for value in dict.fromkeys(item[name] for item in data[items] if item[name] is not None):
-            say(on_one_line(str(value)))
+            print_line(on_one_line(str(value)))
         return
     envelope = {"apiVersion": API_VERSION, "kind": kind, **in_json(data)}
     if output is Output.YAML:
@@ -150,7 +150,7 @@ def documents(resources: Iterable[Mapping[str, Any]]) -> None:
     """Print resources of Kubernetes as the documents of one YAML stream."""
     for number, resource in enumerate(list(resources)):
         if number:
-            say("---")
+            print_line("---")
         _yaml(resource, standard_output(), several_lines="|")
 
 
@@ -249,11 +249,11 @@ def blocks(parts: Sequence[Block]) -> None:
     """Print tables with an empty line between them."""
     for n, part in enumerate(parts):
         if n:
-            say("")
+            print_line("")
         if part.rows or not part.empty:
             table(part.columns, part.rows, spare=part.spare)
         else:
-            say(part.empty)
+            print_line(part.empty)
 
 
 @contextmanager
@@ -288,9 +288,9 @@ def live() -> Iterator[Callable[[str, Sequence[Block], Sequence[Finding]], None]
 
 
 def _print_screen(title: str, parts: Sequence[Block], found: Sequence[Finding]) -> None:
-    say(title)
+    print_line(title)
     blocks(parts)
-    say("")
+    print_line("")
     sys.stdout.flush()
     findings(found)
 
@@ -300,12 +300,12 @@ def _style(cell: str) -> str:
     return "bold red" if cell.endswith(" !") else COLOURS.get(cell.split(" ", 1)[0], "")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """Print a line of data on standard output."""
     standard_output().write(visible(with_cluster(text)) + "\n")
 
 
-def say_wrapped(text: str) -> None:
+def print_wrapped(text: str) -> None:
     """Print a sentence on standard output, wrapped between words on a terminal."""
     for line in _wrapped(text):
         standard_output().write(line + "\n")
@@ -360,7 +360,7 @@ def print_ignored(*, most: int = 20) -> None:
         note(f"… and {len(found) - most:,} more records are ignored.")
 
 
-def tell(found: Iterable[Finding], *, wide: bool) -> None:
+def print_findings(found: Iterable[Finding], *, wide: bool) -> None:
     """Print each finding as a heading and indented lines; ``wide`` adds why it matters."""
     from rich.text import Text
 

@@ -42,7 +42,7 @@ class Wait:
             self.ended = True
             drawn_line.erase()
 
-    def tell(self, *, redrawn: bool) -> None:
+    def print_message(self, *, redrawn: bool) -> None:
         """Print the message."""
         if self.what is None:
             return
@@ -106,7 +106,7 @@ def _watch(over: threading.Event, redrawn: bool) -> None:
             last = time.monotonic()
             if wait is not None:
                 with suppress(OSError):
-                    wait.tell(redrawn=redrawn)
+                    wait.print_message(redrawn=redrawn)
 
 
 def _innermost() -> Wait | None:

@@ -18,8 +18,10 @@ def show(audit: Audit, wide: bool) -> None:
     evidence.
     """
     data = as_json(audit)
-    terminal.say_wrapped(f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}")
-    terminal.say("")
+    terminal.print_wrapped(
+        f"{', '.join(data['topics'])}: {data['verdict']}{_headline(audit, data)}"
+    )
+    terminal.print_line("")
     terminal.blocks(
         [
             _numbers(audit, data),
@@ -107,8 +109,8 @@ def _count(number: int) -> str:
 def _parts(audit: Audit) -> Block:
     reads = audit.summary.reads or {}
     rows = []
-    for part in sorted(audit.summary.parts, key=lambda p: p.place):
-        read = reads.get(part.place)
+    for part in sorted(audit.summary.parts, key=lambda p: p.topic_partition):
+        read = reads.get(part.topic_partition)
         numbers = (
             part.start,
             part.until,
@@ -118,7 +120,9 @@ def _parts(audit: Audit) -> Block:
             part.producers,
             part.plain,
         )
-        rows.append([str(part.place), *map(str, numbers), str(read.records) if read else "-"])
+        rows.append(
+            [str(part.topic_partition), *map(str, numbers), str(read.records) if read else "-"]
+        )
     columns = [
         "PARTITION",
         "FROM",
@@ -136,13 +140,15 @@ def _parts(audit: Audit) -> Block:
 def _evidence(data: dict[str, Any], wide: bool) -> list[Block]:
     rows = []
     for item in data["evidence"]:
-        place = f"{item.get('topic', '')}-{item['partition']}" if "partition" in item else "-"
+        topic_partition = (
+            f"{item.get('topic', '')}-{item['partition']}" if "partition" in item else "-"
+        )
         row = [
             item["kind"],
             item.get("source", "-"),
             f"{item['first']} … {item.get('last', '-')}" if "first" in item else "-",
             f"{item['records']:,}",
-            place,
+            topic_partition,
             str(item.get("offset", "-")),
             str(item.get("otherOffset", "-")),
         ]

@@ -34,10 +34,10 @@ def as_json(
 
 
 def _partition(audit: ArchiveAudit, each: ArchivePartition) -> dict[str, Any]:
-    lost = audit.missing.get(each.place)
+    lost = audit.missing.get(each.topic_partition)
     return {
-        "topic": each.place.topic,
-        "partition": each.place.partition,
+        "topic": each.topic_partition.topic,
+        "partition": each.topic_partition.partition,
         "state": "unknown" if each.unknown else "none" if each.committed is None else "committed",
         "committedOffset": each.committed,
         "files": len(each.files),
@@ -62,10 +62,10 @@ def show(audit: ArchiveAudit, verdict: AuditVerdict) -> None:
         ]
         for each in data["partitions"]
     ]
-    terminal.say_wrapped(
+    terminal.print_wrapped(
         f"{audit.manifest}: {verdict.value} ({data['rows']:,} rows in {data['files']:,} files)"
     )
-    terminal.say_wrapped(
+    terminal.print_wrapped(
         "Compared: files, rows and offsets; not the content of keys, values and headers."
     )
     columns = ["PARTITION", "FILES", "ROWS", "FIRST", "LAST", "COMMITTED", "MISSING"]

@@ -72,7 +72,7 @@ def page(audit: Audit, origin: PageOrigin) -> str:
         never=never,
         size_bars=_sizes(audit),
         inputs_caption=_inputs_caption(data["inputs"]) if data["inputs"] else "",
-        parts=sorted(audit.summary.parts, key=lambda p: p.place),
+        parts=sorted(audit.summary.parts, key=lambda p: p.topic_partition),
         reads=audit.summary.reads or {},
         most=_PARTITIONS,
         cut=_cut(len(audit.summary.parts)),
@@ -186,12 +186,12 @@ def _violation(found: Mapping[str, Any]) -> dict[str, str]:
     if first is not None:
         row["numbers"] = f"{first}" if last in (first, None) else f"{first} … {last}"
     if (other := found.get("otherOffset")) is not None:
-        place = (
+        other_partition = (
             f"{found['otherTopic']}-{found.get('otherPartition', '-')} @ "
             if "otherTopic" in found
             else ""
         )
-        row["first copy"] = f"{place}{other}"
+        row["first copy"] = f"{other_partition}{other}"
     if "timestamp" in found:
         row["when (UTC)"] = utc(found["timestamp"], "milliseconds")
     if "producerId" in found:

@@ -24,10 +24,10 @@ LINE = 100
 def explain_finding(id_: str) -> None:
     """Print the finding in full. Raises ``BadInput`` for an unknown id."""
     doc = rule_doc(id_)
-    terminal.say_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
+    terminal.print_wrapped(f"{doc.id} ({doc.severity}): {doc.title}")
     width = min(LINE, terminal.console().width) if sys.stdout.isatty() else LINE
     for paragraph in doc.text.split("\n\n"):
-        terminal.say(
+        terminal.print_line(
             "\n"
             + (
                 indent(paragraph, "")
@@ -36,7 +36,7 @@ def explain_finding(id_: str) -> None:
             )
         )
     if doc.source:
-        terminal.say(f"\nSource: {doc.source}")
+        terminal.print_line(f"\nSource: {doc.source}")
 
 
 def list_findings() -> None:

@@ -71,7 +71,7 @@ def _tell_all(run: CheckRun, every: Sequence[Patient], *, wide: bool) -> None:
     for patient in every:
         terminal.styled(f"{patient.kind} {patient.name}", "bold")
         for finding in patient.findings:
-            _tell(finding, patient, run.now, wide=wide)
+            _print_finding(finding, patient, run.now, wide=wide)
         of_it = timeline.of_connector(changes, patient.connector, MOST_CHANGES)
         if of_it and last[patient.connector] is patient:
             lines = [
@@ -81,7 +81,7 @@ def _tell_all(run: CheckRun, every: Sequence[Patient], *, wide: bool) -> None:
             terminal.styled("\n".join(["Changed lately (UTC):", *lines]), "dim", 10)
 
 
-def _tell(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None:
+def _print_finding(finding: Finding, patient: Patient, now: float, *, wide: bool) -> None:
     """Print a finding in one line, then its evidence and the next command."""
     subject = "" if finding.subject == patient.name else f"{finding.subject}: "
     began = "" if finding.since is None else f"for {since(finding, now)}: "
@@ -118,7 +118,7 @@ def _table_of_changes(changes: Sequence[timeline.Change]) -> None:
         for change in timeline.of_connector(changes, name, MOST_CHANGES)
     ]
     if rows:
-        terminal.say("")
+        terminal.print_line("")
         terminal.table(["SUBJECT", "AT", "CHANGED"], rows)
 
 

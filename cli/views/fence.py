@@ -13,6 +13,7 @@ from connectctl.cli.output import terminal
 from connectctl.cli.output.progress_bar import progress
 from connectctl.cli.output.tables import whole
 from connectctl.cli.output.terminal import Output
+from connectctl.cli.views.transactions import partition_names
 from connectctl.cli.views.view import View
 from connectctl.ops.operations.fencing.snapshot import (
     FenceAction,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 """Rows of a plan shown before confirmation; --dry-run shows all."""
-_PLACES = 3
 _OUTCOMES = {"leave alone": FenceOutcome.UNKNOWN, "cannot": FenceOutcome.FAILED}
 
 
@@ -231,12 +231,7 @@ def _print_rows(selection: FenceSelection, rows: Sequence[FenceTarget], wide: bo
 def _cells(selection: FenceSelection, row: FenceTarget, wide: bool) -> list[str]:
     found = row.transaction
     seconds = found.seconds_open(selection.taken_at) if found else None
-    places = list(map(str, found.partitions)) if found else []
-    shown = (
-        places
-        if wide
-        else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
-    )
+    shown = partition_names(found.partitions if found else (), wide)
     more = (
         [str(found.producer_id), str(found.epoch), f"{found.timeout_ms} ms"] if found else ["-"] * 3
     )

@@ -36,7 +36,7 @@ class OffsetsView(View):
         def table(wide: bool) -> None:
             apply.print_plan(planned.plan)
             for line in _lines(changes):
-                terminal.say_wrapped(line)
+                terminal.print_wrapped(line)
 
         terminal.emit("Plan", data, output, table)
 
@@ -62,7 +62,7 @@ class OffsetsView(View):
         """Print the results for scripts."""
         if output.for_people:
             if not planned.plan.steps:
-                terminal.say("Nothing to do.")
+                terminal.print_line("Nothing to do.")
             return
         run = context.run if context else None
         data = {

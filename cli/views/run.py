@@ -152,7 +152,7 @@ def show(ready: PreparedJob, result: JobResult, wide: bool) -> None:
         rows.append([*row, *map(str, more), *measured(found)] if wide else row)
     rate = f", {result.run.records / result.seconds:,.0f}/s" if result.run.records else ""
     time_ = terminal.duration(result.seconds)
-    terminal.say_wrapped(
+    terminal.print_wrapped(
         f"{ready.name}: {result.outcome.value} with {counted(result.run.records, 'record')} in {time_}{rate}"
     )
     terminal.table(columns, rows, empty=f"{ready.name} has no tasks.")

@@ -34,8 +34,8 @@ def pending_lines(name: str, pending: Mapping[str, Any], *, wide: bool) -> Itera
     """Yield a line about offsets that wait for a transaction, and ``wide`` about those that could
     not be seen.
     """
-    places = [f"{each['topic']}-{each['partition']}" for each in pending["partitions"]]
-    if places:
+    partitions = [f"{each['topic']}-{each['partition']}" for each in pending["partitions"]]
+    if partitions:
         ids = [each["transactionalId"] for each in pending["transactions"]]
         end = (
             f"connectctl transactions abort {ids[0]}"
@@ -44,7 +44,7 @@ def pending_lines(name: str, pending: Mapping[str, Any], *, wide: bool) -> Itera
         )
         yield (
             f"{name}: the offsets of the consumer group {pending['group']} on "
-            f"{some_of(places, 3)} are pending (KIP-447), and wait for {pending['waitsFor']}. "
+            f"{some_of(partitions, 3)} are pending (KIP-447), and wait for {pending['waitsFor']}. "
             f"They are released when it ends; if its producer is gone: {end}"
         )
     elif pending["unknown"] and wide:
@@ -91,19 +91,19 @@ def show_statuses(found: Mapping[str, Any], wide: bool) -> None:
     )
     for each in found["connectors"]:
         for line in latency_lines(each):
-            terminal.say_wrapped(line)
+            terminal.print_wrapped(line)
         if pending := each["pendingOffsets"]:
             for line in pending_lines(each["name"], pending, wide=wide):
-                terminal.say_wrapped(line)
+                terminal.print_wrapped(line)
         left = each["leftMembers"] or {}
         if left.get("instanceIds"):
-            terminal.say_wrapped(
+            terminal.print_wrapped(
                 f"{each['name']}: a killed run left the members {', '.join(left['instanceIds'])} "
                 f"in the consumer group {left['group']}; they keep their partitions until their "
                 "session times out. The next run removes them, or: connectctl run status "
                 f"{each['name']} --remove-members"
             )
         elif left.get("unknown") and wide:
-            terminal.say_wrapped(
+            terminal.print_wrapped(
                 f"{each['name']}: whether a killed run left members is unknown: {left['unknown']}"
             )

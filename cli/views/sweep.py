@@ -19,6 +19,8 @@ class SweepView(View):
             return
         files = files_of(planned.plan)
         for each in files[:SHOWN]:
-            terminal.say(f"     {each.name} ({each.bytes:,} bytes)")
+            terminal.print_line(f"     {each.name} ({each.bytes:,} bytes)")
         if len(files) > SHOWN:
-            terminal.say(f"     … and {len(files) - SHOWN:,} more; --dry-run -o json has them all.")
+            terminal.print_line(
+                f"     … and {len(files) - SHOWN:,} more; --dry-run -o json has them all."
+            )

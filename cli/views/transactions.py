@@ -10,13 +10,23 @@ from connectctl.ops.core.finding import counted
 from connectctl.ops.core.times import iso_utc
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
+    from connectctl.ops.kafka.topic_partition import TopicPartition
     from connectctl.ops.operations.transactions.hanging import Search
     from connectctl.ops.operations.transactions.lag import Lag
     from connectctl.ops.operations.transactions.listing import Owned
 
-_PLACES = 3
+_MOST_PARTITIONS = 3
+
+
+def partition_names(partitions: Collection[TopicPartition], wide: bool) -> list[str]:
+    """Return the names of ``partitions`` in a table: the first ones and how many more there are, or
+    all of them if it is ``wide``.
+    """
+    names = list(map(str, partitions))
+    more = len(names) - _MOST_PARTITIONS
+    return names if wide or more <= 0 else [*names[:_MOST_PARTITIONS], f"+{more}"]
 
 
 def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
@@ -26,12 +36,7 @@ def print_list(found: Sequence[Owned], now: float, wide: bool) -> None:
     rows = []
     for each in found:
         txn = each.transaction
-        places = list(map(str, txn.partitions))
-        shown = (
-            places
-            if wide
-            else places[:_PLACES] + ([f"+{len(places) - _PLACES}"] if len(places) > _PLACES else [])
-        )
+        shown = partition_names(txn.partitions, wide)
         shown += [f"(pending offsets of {held.group})" for held in each.pending]
         row = [
             txn.id,
@@ -100,8 +105,8 @@ def print_hanging(found: Search, now: float, wide: bool) -> None:
     columns += ["DECIDED-WHY"] if wide else []
     rows = [
         [
-            each.place.topic,
-            str(each.place.partition),
+            each.topic_partition.topic,
+            str(each.topic_partition.partition),
             str(each.producer.start_offset),
             str(each.producer.producer_id),
             str(each.producer.epoch),

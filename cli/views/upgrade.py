@@ -66,4 +66,4 @@ class UpgradeView(View):
         }
         done = f"Done, run {run.id}. See connectctl upgrade status." if run else "Nothing to do."
         line = f"Paused. Resume with: {next_step}" if next_step else done
-        terminal.emit("UpgradeResult", data, output, lambda wide: terminal.say_wrapped(line))
+        terminal.emit("UpgradeResult", data, output, lambda wide: terminal.print_wrapped(line))

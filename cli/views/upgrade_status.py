@@ -142,7 +142,7 @@ def show_status(scene: UpgradeAccess, last: LoadedRun | None, data: dict[str, An
         None, [lock_line(data["lock"]), data["nextStep"] and f"Next: {data['nextStep']}"]
     )
     for line in lines:
-        terminal.say_wrapped(line)
+        terminal.print_wrapped(line)
 
 
 def worker_json(worker: RollingWorker) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class View:
         ``context`` is None.
         """
         if context is None and not results and output.for_people:
-            terminal.say("Nothing to do.")
+            terminal.print_line("Nothing to do.")
         apply.report(planned.plan, results, output)
 
 

@@ -58,7 +58,7 @@ class ArchivePartition:
     None if there was none, or if it could not be read for the reason ``unknown``.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     files: tuple[ArchivedFile, ...] = ()
     input: OffsetRange | None = None
     committed: int | None = None
@@ -124,14 +124,14 @@ def archive_partitions(
     """Return the partitions of the archive and of its inputs. Offsets of a topic that is gone, or
     that was deleted and created again, are unknown.
     """
-    places = {
+    topic_partitions = {
         *(TopicPartition(t, p) for t, found in extents.items() for p in found),
-        *(each.place for each in files),
+        *(each.topic_partition for each in files),
     }
     found = []
-    for partition in sorted(places):
+    for partition in sorted(topic_partitions):
         extent = extents.get(partition.topic, {}).get(partition.partition)
-        of_partition = tuple(each for each in files if each.place == partition)
+        of_partition = tuple(each for each in files if each.topic_partition == partition)
         committed, later = before.offsets.get(partition), after.offsets.get(partition)
         why = before.unknown.get(partition) or after.unknown.get(partition)
         if extent is None:
@@ -162,9 +162,13 @@ def to_read(
         for begin, end in each.uncovered(contents):
             start, until = max(begin, extent.first), min(end, extent.stable)
             if start < until:
-                yield PartitionRange(*each.place, start, until, extent.stable, extent.end)
+                yield PartitionRange(*each.topic_partition, start, until, extent.stable, extent.end)
 
 
 def overlaps(files: Collection[ArchivedFile]) -> list[tuple[ArchivedFile, ArchivedFile]]:
     """Files of a partition that have offsets in common by the manifest; ``files`` are in order."""
-    return [(a, b) for a, b in pairwise(files) if a.place == b.place and b.first <= a.last]
+    return [
+        (a, b)
+        for a, b in pairwise(files)
+        if a.topic_partition == b.topic_partition and b.first <= a.last
+    ]

@@ -66,7 +66,7 @@ def _difference(audit: ArchiveAudit, file: ArchivedFile) -> str | None:
     if has is None:
         return f"{file.name} has no rows that can be read, instead of {file.rows:,}"
     if not has.own:
-        return f"{file.name} has rows of other partitions than {file.place}"
+        return f"{file.name} has rows of other partitions than {file.topic_partition}"
     if has.rows != file.rows:
         return f"{file.name} has {has.rows:,} rows instead of {file.rows:,}"
     if (has.first, has.last) != (file.first, file.last):
@@ -89,7 +89,7 @@ def _of_offsets(audit: ArchiveAudit) -> Iterator[Finding]:
     if unknown := [
         (each, n) for each in audit.partitions if (n := each.unprovable(audit.contents))
     ]:
-        names = [f"{each.place} {n:,}" for each, n in unknown]
+        names = [f"{each.topic_partition} {n:,}" for each, n in unknown]
         number, named = sum(n for _, n in unknown), some_of(names, NAMED)
         message = f"In no file, and no longer in the input: {counted(number, 'offset')}: {named}."
         yield rules.NOT_PROVABLE.found(audit.manifest, message)
@@ -104,14 +104,17 @@ def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
         return
     ahead = [each for each in partitions if each.files and _is_ahead(each)]
     if ahead:
-        names = [f"{each.place} to {each.files[-1].last}, committed {each.later}" for each in ahead]
+        names = [
+            f"{each.topic_partition} to {each.files[-1].last}, committed {each.later}"
+            for each in ahead
+        ]
         yield rules.ARCHIVED_AHEAD.found(
             group, f"The archive is ahead of {group}: {some_of(names, NAMED)}."
         )
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if each.unknown:
-            reasons.setdefault(each.unknown, []).append(str(each.place))
+            reasons.setdefault(each.unknown, []).append(str(each.topic_partition))
     for why, names in reasons.items():
         message = (
             f"Unknown which offsets of {some_of(names, NAMED)} the group {group} has "
@@ -119,7 +122,7 @@ def _of_the_group(audit: ArchiveAudit) -> Iterator[Finding]:
         )
         yield rules.GROUP_UNKNOWN.found(group, message, "Audit again, with a longer --patience.")
     without = [
-        str(each.place)
+        str(each.topic_partition)
         for each in partitions
         if each.files and each.committed is None and not each.unknown
     ]

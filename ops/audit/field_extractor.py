@@ -39,7 +39,7 @@ class Spec:
     payload.
     """
 
-    place: RecordPart
+    part: RecordPart
     path: tuple[str | int, ...] = ()
     name: str = ""
     text: str = ""
@@ -48,10 +48,10 @@ class Spec:
     def label(self) -> str:
         """Return its name in results: the last name of the path, else the part."""
         names = [step for step in self.path if isinstance(step, str)]
-        return (self.name if self.place is not RecordPart.TEXT else "text") or (
+        return (self.name if self.part is not RecordPart.TEXT else "text") or (
             names[-1]
             if names
-            else {"raw key": "key", "partition": "kafkaPartition"}.get(self.place, self.place)
+            else {"raw key": "key", "partition": "kafkaPartition"}.get(self.part, self.part)
         )
 
 

@@ -61,7 +61,7 @@ _REMOVED = (
 
 
 def _named(request: AuditRequest, violations: list[Violation], count: int) -> str:
-    by = "key" if request.source.place is RecordPart.RAW_KEY else request.source.label
+    by = "key" if request.source.part is RecordPart.RAW_KEY else request.source.label
     names = []
     for each in violations:
         numbers = ""
@@ -84,7 +84,7 @@ def _unknown(
     reasons: dict[str, list[str]] = {}
     for each in partitions:
         if why := each.unknown or each.hidden:
-            reasons.setdefault(why, []).append(str(each.span.place))
+            reasons.setdefault(why, []).append(str(each.span.topic_partition))
     for why, names in reasons.items():
         message = (
             f"Unknown which records of {some_of(names, NAMED)} the group {group} has "
@@ -104,8 +104,10 @@ def _unknown(
         yield rules.UNNUMBERED.found(
             ", ".join(request.inputs), message, "Check --by and --sequence."
         )
-    places = [each.span.place for each in partitions if not each.unknown]
-    waiting = {partition: matched.read(partition, ReadSide.BEYOND) for partition in places}
+    topic_partitions = [each.span.topic_partition for each in partitions if not each.unknown]
+    waiting = {
+        partition: matched.read(partition, ReadSide.BEYOND) for partition in topic_partitions
+    }
     if count := sum(waiting.values()):
         names = [f"{partition} {number:,}" for partition, number in waiting.items() if number]
         yield rules.NOT_YET.found(

@@ -54,7 +54,7 @@ def input_partitions(
     found = []
     nothing = not (before.offsets or after.offsets)
     for span in spans:
-        partition = span.place
+        partition = span.topic_partition
         stop = min(span.until, span.stable)
         if why := before.unknown.get(partition) or after.unknown.get(partition):
             found.append(InputPartition(span, span.start, stop, unknown=why))
@@ -98,7 +98,7 @@ def as_json(
 
 
 def _row(each: InputPartition, totals: MatchTotals) -> dict[str, Any]:
-    partition = each.span.place
+    partition = each.span.topic_partition
     return {
         "topic": partition.topic,
         "partition": partition.partition,

@@ -108,9 +108,9 @@ class MatchTotals:
         found[0] += row.first
         found[1] += row.last
 
-    def read(self, place: TopicPartition, *sides: ReadSide) -> int:
+    def read(self, topic_partition: TopicPartition, *sides: ReadSide) -> int:
         """Return the number of records of an input partition that were read on ``sides``."""
-        return sum(self.reads.get((*place, side), (0, 0))[0] for side in sides)
+        return sum(self.reads.get((*topic_partition, side), (0, 0))[0] for side in sides)
 
     @property
     def processed(self) -> int:

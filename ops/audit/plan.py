@@ -15,7 +15,7 @@ from connectctl.ops.core.errors import BadInput
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import OffsetRange
 
-Places = Mapping[str, Mapping[int, "OffsetRange"]]
+Ranges = Mapping[str, Mapping[int, "OffsetRange"]]
 Offsets = Mapping[str, Mapping[int, int]]
 
 
@@ -140,8 +140,8 @@ def _check_inputs(request: AuditRequest) -> None:
 
 
 def spans(
-    began: Places,
-    now: Places,
+    began: Ranges,
+    now: Ranges,
     policies: Mapping[str, str],
     since: Offsets | None = None,
     until: Offsets | None = None,
@@ -153,9 +153,9 @@ def spans(
     ``since`` and ``until`` are offsets by topic and partition.
     """
     found = []
-    for topic, places in sorted(began.items()):
+    for topic, ranges in sorted(began.items()):
         compacted = "compact" in policies.get(topic, "")
-        for partition, extent in sorted(places.items()):
+        for partition, extent in sorted(ranges.items()):
             latest = now[topic][partition]
             first = max(extent.first, latest.first)
             start = max(first, _of(since, topic, partition, first))

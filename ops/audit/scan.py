@@ -43,7 +43,7 @@ class PartitionRange(NamedTuple):
     side: int = 0
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     @property
@@ -97,7 +97,7 @@ class PartTotals:
     epochs: int = 0
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         return TopicPartition(self.topic, self.partition)
 
     def as_row(self) -> dict[str, Any]:

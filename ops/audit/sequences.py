@@ -185,7 +185,7 @@ class SequenceCheck:
             violation = _violation("reordered", run, fresh, run.last)
             # What it stands before is the beginning of that run, wherever it began.
             yield violation._replace(
-                other=highest.first_offset, other_until=highest.first_offset, **_place(highest)
+                other=highest.first_offset, other_until=highest.first_offset, **_location(highest)
             )
         elif highest is None or run.last_offset > highest.last_offset:
             self._heights[partition] = run
@@ -205,7 +205,7 @@ class SequenceCheck:
         yield totals
 
 
-def _place(run: SequenceRange) -> dict[str, Any]:
+def _location(run: SequenceRange) -> dict[str, Any]:
     return {"other_topic": run.topic, "other_partition": run.partition}
 
 
@@ -232,7 +232,7 @@ def _violation(
         until=until,
         other=other,
         other_until=other_until,
-        **(_place(copy) if copy else {}),
+        **(_location(copy) if copy else {}),
         first=first,
         last=last,
         records=last - first + 1,

@@ -144,11 +144,12 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
     summary = audit.summary
     for part in summary.torn_parts:
         yield rules.TORN.found(
-            _place(part), f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}."
+            _location(part),
+            f"{counted(part.records, 'record')} of {_who(part)} were {part.detail}.",
         )
     for part in _worst(summary, "unclear-transaction"):
         yield rules.UNCLEAR.found(
-            _place(part), f"{_who(part)} {part.detail}; they overlap in time."
+            _location(part), f"{_who(part)} {part.detail}; they overlap in time."
         )
     for kind, rule, what in (
         ("missing-batches", rules.MISSING_BATCHES, "are missing"),
@@ -156,13 +157,13 @@ def _of_transactions(audit: Audit) -> Iterator[Finding]:
     ):
         for part in _worst(summary, kind):
             message = f"Sequence {part.first} to {part.last} of {_who(part)} {what}."
-            yield rule.found(_place(part), message)
+            yield rule.found(_location(part), message)
     for part in _worst(summary, "open-transaction"):
         age = max(0.0, audit.now - part.timestamp / 1000)
         message = f"{_who(part)} has {counted(part.records, 'record')} open for {age:.0f} s."
         severity = Severity.WARNING if age > LONG else None
         yield rules.OPEN.found(
-            _place(part), message, "See connectctl transactions list --open.", severity=severity
+            _location(part), message, "See connectctl transactions list --open.", severity=severity
         )
 
 
@@ -179,7 +180,7 @@ def _of_sources(audit: Audit) -> Iterator[Finding]:
         if sums[name]:
             worst = next(iter(_worst(summary, kind)), None)
             example = (
-                f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_place(worst)}"
+                f"; the most: {worst.source!r} {worst.first} to {worst.last} at {_location(worst)}"
                 if worst
                 else ""
             )
@@ -322,7 +323,7 @@ def _worst(summary: Summary, kind: str) -> list[Violation]:
     ]
 
 
-def _place(part: Violation) -> str:
+def _location(part: Violation) -> str:
     return f"{part.topic}-{part.partition} offset {part.offset}"
 
 

@@ -43,8 +43,8 @@ class Patient:
 def patients(
     findings: Iterable[Finding], cluster: str, workers: Iterable[str], connectors: Iterable[str]
 ) -> tuple[Patient, ...]:
-    """Return the patients of ``findings``, the worst first. A finding whose subject is no worker,
-    connector or task is of ``cluster``.
+    """Return the patients of ``findings``, the worst first. A finding whose subject is not a
+    worker, connector or task is of ``cluster``.
     """
     workers, connectors = frozenset(workers), frozenset(connectors)
     found: dict[tuple[Kind, str, str], list[Finding]] = {}

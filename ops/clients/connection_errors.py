@@ -197,10 +197,10 @@ def check_files(files: Mapping[str, Any]) -> None:
     for name, path in files.items():
         if not path or str(path) == "probe":
             continue
-        place = Path(str(path)).expanduser()
+        file = Path(str(path)).expanduser()
         try:
-            if not place.is_dir():
-                place.open("rb").close()
+            if not file.is_dir():
+                file.open("rb").close()
         except OSError as e:
             raise BadInput(
                 f"The file of {name} cannot be read: {path}",

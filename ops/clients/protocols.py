@@ -240,25 +240,29 @@ class TransactionCalls(Protocol):
         all brokers answer.
         """
 
-    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
+    def topic_partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         """The partitions of those of ``topics`` that exist. Raises ``NotAuthorized`` for one that
         may not be seen.
         """
 
-    def all_places(self) -> Observation[list[TopicPartition]]:
+    def all_topic_partitions(self) -> Observation[list[TopicPartition]]:
         """The partitions of all topics, Kafka's internal ones included. Complete as ``listed``
         is.
         """
 
     def producers(
-        self, places: Sequence[TopicPartition]
+        self, topic_partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
-        """The producers that the leader of each place remembers."""
+        """The producers that the leader of each partition remembers."""
 
-    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        """Last stable offset and high watermark of each place."""
+    def bounds(
+        self, topic_partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, Bounds | Code]:
+        """Last stable offset and high watermark of each partition."""
 
-    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(
+        self, topic_partition: TopicPartition, producer: PartitionProducer, *, commit: bool
+    ) -> Code:
         """Write the marker that ends the producer's open transaction in that partition, as its
         coordinator would.
         """
@@ -295,8 +299,8 @@ class TransactionLogReads(Protocol):
         Only the partitions of the transactional ``ids`` are read; None: all.
         """
 
-    def behind(
-        self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
+    def preceding(
+        self, topic_partition: TopicPartition, producer: PartitionProducer, since_ms: int | None
     ) -> PrecedingLog:
         """Return the log before the open transaction of ``producer``, back to ``since_ms``; None:
         no limit.

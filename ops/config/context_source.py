@@ -51,7 +51,7 @@ def read_source(location: str, context: str) -> Source:
         variables = {}
     if not is_of_worker(variables):
         raise BadInput(
-            f"{path} is no configuration of a worker",
+            f"{path} is not a configuration of a worker",
             why="it has neither bootstrap.servers nor CONNECT_BOOTSTRAP_SERVERS",
             next_step=EXPECTED,
         )
@@ -115,7 +115,9 @@ def _check(value: Any, shape: Shape, path: Path, within: str = "") -> None:
     try:
         shape(value)
     except Malformed as e:
-        raise BadInput(f"{path} is no configuration of a worker", why=str(e.within(within))) from e
+        raise BadInput(
+            f"{path} is not a configuration of a worker", why=str(e.within(within))
+        ) from e
 
 
 def _one(found: Sequence[str], part: str | None, kind: str, path: Path) -> str:

@@ -21,7 +21,7 @@ _ENVIRONMENT = re.compile(r"(CONNECT_)?(BOOTSTRAP_SERVERS|GROUP_ID|(CONFIG|OFFSE
 
 
 def is_other_resource(members: Mapping[str, Any]) -> bool:
-    """Return whether an object is a resource of Kubernetes that is no connector."""
+    """Return whether an object is a resource of Kubernetes that is not a connector."""
     version, kind = members.get("apiVersion"), members.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str) or version.startswith(_OWN):
         return False

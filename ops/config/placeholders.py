@@ -1,7 +1,7 @@
 """Placeholders ``${NAME}`` in files of the user: replaced by values that the user gives.
 
 References to Kafka's config providers, ``${file:…:…}`` and ``${env:…}``, have a colon, and are never
-replaced: workers resolve them.
+replaced: workers resolve them. ``{env: NAME}`` in connector files is read by ``connector_file``.
 """
 
 from __future__ import annotations

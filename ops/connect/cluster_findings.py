@@ -181,7 +181,7 @@ def seen_in_topics(
     """Return CLUSTER010: no worker answers, or none grants access (``shut``), so connectors are
     read from the config and status topics.
 
-    Workers without REST cannot answer, which is no fault.
+    Workers without REST cannot answer, which is not a fault.
     """
     message: str = (
         "No worker grants access to its REST API" if shut else "No worker answers over REST"

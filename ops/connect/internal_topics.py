@@ -308,7 +308,7 @@ def _decided(
     """Return the only one of ``topics``; of several, the one that the group's transactional ids
     wrote to.
 
-    Otherwise return the one that is ``named``, as not proven: a name alone is no evidence.
+    Otherwise return the one that is ``named``, as not proven: a name alone is not evidence.
     """
     if len(topics) == 1:
         return TopicChoice(topics[0], empty=topics[0] in empty)

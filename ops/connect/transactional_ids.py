@@ -34,8 +34,15 @@ class TaskRef:
         return f"task {self.task} of {self.connector} in {self.group}"
 
 
+def task_id_prefix(group: str, connector: str) -> str:
+    """Return what the transactional ids of a connector's tasks begin with. It ends with a dash:
+    otherwise connector ``c`` would also have the ids of connector ``c2``.
+    """
+    return f"{group}-{connector}-"
+
+
 def task_id(group: str, connector: str, task: int) -> str:
-    return f"{group}-{connector}-{task}"
+    return f"{task_id_prefix(group, connector)}{task}"
 
 
 def may_be_task_id(id: str) -> bool:

@@ -156,5 +156,5 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {near[0]}?" if near else otherwise
+    similar = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {similar[0]}?" if similar else otherwise

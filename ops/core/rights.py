@@ -316,7 +316,7 @@ _PROOF = Need(
 )
 _PROOF_OF_OPEN = replace(_PROOF, effect=_PART, when=When.OPEN)
 _MARKERS = Need(
-    "TransactionLogReads.behind",
+    "TransactionLogReads.preceding",
     _DC,
     _TOPIC,
     Name.TARGETS,
@@ -338,7 +338,7 @@ _BY_ID = tuple(
     for call, operation in (("TransactionCalls.describe", _D), ("TransactionCalls.fence", _W))
 )
 _ENDED = (
-    Need("TransactionCalls.places", _D, _TOPIC, Name.TARGETS, _REFUSED, "the partition"),
+    Need("TransactionCalls.topic_partitions", _D, _TOPIC, Name.TARGETS, _REFUSED, "the partition"),
     _PRODUCERS,
     _PROOF,
     _LOCK,
@@ -609,7 +609,7 @@ COMMANDS: dict[str, tuple[Need, ...]] = {
     ),
     "transactions hanging": (
         Need(
-            "TransactionCalls.places",
+            "TransactionCalls.topic_partitions",
             _D,
             _TOPIC,
             Name.ANY_TOPIC,

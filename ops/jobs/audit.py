@@ -87,7 +87,7 @@ def scanned(
     with closing(Headers(cluster.client, timeout=cluster.timeout)) as headers:
         for span in spans:
             scan = Scan(span)
-            yield from scan.walk(headers.read(span.place, span.start, span.horizon))
+            yield from scan.walk(headers.read(span.topic_partition, span.start, span.horizon))
             yield scan.totals
 
 
@@ -99,7 +99,7 @@ def ran(
 
     Read by librdkafka, or ``by_column``, which is quicker.
     """
-    ranges = {s.place: (s.start, min(s.until, s.stable)) for s in spans}
+    ranges = {s.topic_partition: (s.start, min(s.until, s.stable)) for s in spans}
     runs = Runs(wanted)
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for partition, records in columns(cluster, ranges) if by_column else read_ranges(kafka, ranges):

@@ -77,7 +77,7 @@ def missing(
 def _offsets(cluster: Cluster, ranges: Sequence[PartitionRange]) -> Iterator[tuple[str, int, int]]:
     for each in ranges:
         for partition, records in columns(
-            cluster, {each.place: (each.start, min(each.until, each.stable))}
+            cluster, {each.topic_partition: (each.start, min(each.until, each.stable))}
         ):
             offsets = (
                 records.offsets.tolist()

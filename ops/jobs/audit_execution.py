@@ -172,7 +172,10 @@ def _spans(kafka: Kafka, request: AuditRequest, patience: float) -> list[Partiti
             return None
         if bound.timestamp is not None:
             return offsets_at(kafka, request.topics, bound.timestamp)
-        return {topic: dict.fromkeys(places, bound.offset or 0) for topic, places in began.items()}
+        return {
+            topic: dict.fromkeys(topic_partitions, bound.offset or 0)
+            for topic, topic_partitions in began.items()
+        }
 
     began, now = settled(lambda: kafka.extents(request.topics), patience)
     return plan.spans(

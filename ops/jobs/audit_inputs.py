@@ -78,15 +78,17 @@ class Keys:
         self._found: dict[TopicPartition, dict[Any, list[int]]] = {}
         self._counts: dict[TopicPartition, list[int]] = {}
 
-    def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[Occurrence]:
+    def take(
+        self, topic_partition: TopicPartition, some: Sequence[Any] | Columns
+    ) -> Iterator[Occurrence]:
         """Yield the rows of keys that are not held any longer, because too many are; see
         ``Runs.take``.
         """
         messages: Sequence[Any] = some.records() if isinstance(some, Columns) else some
-        found = self._found.setdefault(place, {})
-        counts = self._counts.setdefault(place, [0, 0])
+        found = self._found.setdefault(topic_partition, {})
+        counts = self._counts.setdefault(topic_partition, [0, 0])
         labels = self._extract.labels(messages, self._by)
-        by_partition = self._by.place is field_extractor.RecordPart.PARTITION
+        by_partition = self._by.part is field_extractor.RecordPart.PARTITION
         for message, label in zip(messages, labels, strict=True):
             counts[0] += 1
             if label is None and not by_partition:
@@ -97,7 +99,7 @@ class Keys:
             else:
                 found[label] = [1, message.offset(), message.offset(), message.timestamp()[1]]
         if len(found) > HELD:
-            yield from self._rows(place)
+            yield from self._rows(topic_partition)
 
     def rest(self) -> Iterator[Occurrence]:
         """Yield the rows that are still held, and the counts."""
@@ -106,12 +108,12 @@ class Keys:
         for partition, (records, without) in self._counts.items():
             yield Occurrence(None, records, self._side, *partition, -1, without, -1, 0, -1)
 
-    def _rows(self, place: TopicPartition) -> Iterator[Occurrence]:
-        found, self._found[place] = self._found[place], {}
+    def _rows(self, topic_partition: TopicPartition) -> Iterator[Occurrence]:
+        found, self._found[topic_partition] = self._found[topic_partition], {}
         for label, (count, first, last, timestamp) in found.items():
-            source = source_of(self._by, place.partition, label)
+            source = source_of(self._by, topic_partition.partition, label)
             yield Occurrence(
-                source, KEYED, self._side, *place, first, KEYED, last, count, timestamp
+                source, KEYED, self._side, *topic_partition, first, KEYED, last, count, timestamp
             )
 
 
@@ -121,13 +123,17 @@ def occurred(
     """Yield the rows of the committed records of the ranges; they are read as in ``audit.ran``."""
     kafka = Kafka(cluster.client, timeout=cluster.timeout)
     for side, group in _rounds(ranges):
-        places = {each.place: (each.start, min(each.until, each.stable)) for each in group}
+        topic_partitions = {
+            each.topic_partition: (each.start, min(each.until, each.stable)) for each in group
+        }
         keys = None
         if wanted.sequence is None:
             keys = Keys(wanted.by, side, wanted.converters)
         runs = Runs(wanted)
         for partition, messages in (
-            columns(cluster, places) if by_column else read_ranges(kafka, places)
+            columns(cluster, topic_partitions)
+            if by_column
+            else read_ranges(kafka, topic_partitions)
         ):
             if keys is not None:
                 yield from keys.take(partition, messages)

@@ -42,11 +42,13 @@ class Runs:
         self._open: dict[TopicPartition, dict[Any, list[Any]]] = {}
         self._counts: dict[TopicPartition, list[int]] = {}
 
-    def take(self, place: TopicPartition, some: Sequence[Any] | Columns) -> Iterator[SequenceRange]:
+    def take(
+        self, topic_partition: TopicPartition, some: Sequence[Any] | Columns
+    ) -> Iterator[SequenceRange]:
         """Yield the runs that end with these messages of librdkafka's, or columns, all of one topic
         and partition.
         """
-        counts = self._counts.setdefault(place, [0, 0, 0])
+        counts = self._counts.setdefault(topic_partition, [0, 0, 0])
         counts[0] += len(some)
         sequence, by = self._wanted.sequence, self._wanted.by
         if isinstance(some, Columns):
@@ -57,13 +59,13 @@ class Runs:
             )
             if found is not None:
                 counts[1] += len(some) - len(found.rows)
-                yield from self._stretches(place, some, found)
+                yield from self._stretches(topic_partition, some, found)
                 return
             some = some.records() if self._wanted.measure or sequence is not None else ()
         if self._wanted.measure:
             counts[2] += sum(map(_length, (message.value() for message in some)))
         if sequence is not None:
-            yield from self._runs(place, some, counts)
+            yield from self._runs(topic_partition, some, counts)
 
     def rest(self) -> Iterator[SequenceRange]:
         """Yield the runs that are still open, and the counts."""
@@ -74,11 +76,11 @@ class Runs:
             yield SequenceRange("", None, records, topic, partition, -1, unnumbered, characters, -1)
 
     def _runs(
-        self, place: TopicPartition, some: Sequence[Any], counts: list[int]
+        self, topic_partition: TopicPartition, some: Sequence[Any], counts: list[int]
     ) -> Iterator[SequenceRange]:
         assert self._wanted.sequence is not None
         numbers, labels = self._extract(some, self._wanted.sequence, self._wanted.by)
-        open_ = self._open.setdefault(place, {})
+        open_ = self._open.setdefault(topic_partition, {})
         if _follow_each_other(numbers, labels):
             # What is in order is the rule, and then nothing but the ends of a batch matters.
             run = open_.get(labels[0])
@@ -93,21 +95,21 @@ class Runs:
             elif number is None:
                 counts[1] += 1
             else:
-                yield from self._room(place, label, run)
+                yield from self._room(topic_partition, label, run)
                 open_[label] = [number, number, offset, offset, some[n].timestamp()[1]]
 
     def _stretches(
-        self, place: TopicPartition, some: Columns, found: Numbered
+        self, topic_partition: TopicPartition, some: Columns, found: Numbered
     ) -> Iterator[SequenceRange]:
         """Yield the runs as ``_runs`` does, for one run of consecutive numbers after the other."""
-        open_ = self._open.setdefault(place, {})
+        open_ = self._open.setdefault(topic_partition, {})
         for label, first, last, begin, end in found.stretches():
             run = open_.get(label)
             offset = int(some.offsets[end])
             if run is not None and run[1] + 1 == first:
                 run[1], run[3] = last, offset
             else:
-                yield from self._room(place, label, run)
+                yield from self._room(topic_partition, label, run)
                 open_[label] = [
                     first,
                     last,
@@ -117,18 +119,18 @@ class Runs:
                 ]
 
     def _room(
-        self, place: TopicPartition, label: Any, run: list[Any] | None
+        self, topic_partition: TopicPartition, label: Any, run: list[Any] | None
     ) -> Iterator[SequenceRange]:
         """Yield ``run``, which is open for ``label``, or the oldest run if too many are open."""
-        open_ = self._open[place]
+        open_ = self._open[topic_partition]
         if run is not None:
-            yield self._run(place, label, run)
+            yield self._run(topic_partition, label, run)
         elif len(open_) >= HELD:
             oldest = next(iter(open_))
-            yield self._run(place, oldest, open_.pop(oldest))
+            yield self._run(topic_partition, oldest, open_.pop(oldest))
 
-    def _run(self, place: TopicPartition, label: Any, run: list[Any]) -> SequenceRange:
-        topic, partition = place
+    def _run(self, topic_partition: TopicPartition, label: Any, run: list[Any]) -> SequenceRange:
+        topic, partition = topic_partition
         source = source_of(self._wanted.by, partition, label)
         stream = "" if self._wanted.together else topic
         return SequenceRange(
@@ -139,7 +141,7 @@ class Runs:
 def source_of(by: Spec, partition: int, label: Any) -> str:
     """Return the source partition's name of a record in ``partition`` whose label is ``label``."""
     return (
-        str(partition) if by.place is RecordPart.PARTITION else field_extractor.text_of(label) or ""
+        str(partition) if by.part is RecordPart.PARTITION else field_extractor.text_of(label) or ""
     )
 
 

@@ -149,28 +149,33 @@ def in_buckets(records: Records, parts: int) -> Iterator[tuple[str, int, bytes]]
 
 
 @dataclass(frozen=True)
-class Looked:
+class DecisionInput:
     """A connector with the purpose for which it is read, the layout of its topics, and the topics
     in its backup.
 
-    Records in ``places`` are ignored.
+    Records in ``topic_states`` are ignored.
     """
 
     purpose: Purpose
-    places: Sequence[OffsetsTopicState]
+    topic_states: Sequence[OffsetsTopicState]
     backup: Sequence[Where] = ()
 
 
-def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) -> DataFrame:
+def decisions_of(
+    rows: DataFrame, inputs: Sequence[DecisionInput], parts: int, results: int
+) -> DataFrame:
     """Return the decisions of ``parts`` tasks and the records that later checks need (``FOUND``),
     in ``results`` partitions.
 
-    Each task keeps one key of each place in addition: an empty place is then an empty topic.
+    Each task keeps one key of each topic in addition, so that a topic without keys is an empty one.
     """
-    empty = [replace(one, places=[replace(at, records={}) for at in one.places]) for one in looked]
+    empty = [
+        replace(one, topic_states=[replace(at, records={}) for at in one.topic_states])
+        for one in inputs
+    ]
 
     def found(part: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        return ((n, *one) for n, one in enumerate(look_at_part(part, empty)))
+        return ((n, *one) for n, one in enumerate(decisions_of_part(part, empty)))
 
     # After the second shuffle a part is small, and all tasks have ended before the first part is
     # collected.
@@ -179,17 +184,17 @@ def look(rows: DataFrame, looked: Sequence[Looked], parts: int, results: int) ->
     )
 
 
-def look_at_part(
-    rows: Iterable[tuple[Any, ...]], looked: Sequence[Looked]
+def decisions_of_part(
+    rows: Iterable[tuple[Any, ...]], inputs: Sequence[DecisionInput]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield what ``look`` finds in some buckets, without numbers: the part of one task."""
+    """Yield what ``decisions_of`` finds in some buckets, without numbers: the part of one task."""
     kept: dict[Source, Newest] = {}
     for source, _, content in rows:
         add_newest(kept.setdefault(source_of(source), {}), marshal.loads(content))
     records = {
         source: list(starmap(ConsumerRecord, newest.values())) for source, newest in kept.items()
     }
-    for one in looked:
+    for one in inputs:
         name = one.purpose.connector
         saved = [each for each in records if each.saved_for == name]
         if any((each.bootstrap, each.topic) not in one.backup for each in saved):
@@ -219,30 +224,32 @@ def add_newest(newest: Newest, records: Iterable[Sequence[Any]]) -> None:
 
 
 def _found(
-    records: Mapping[Source, Sequence[ConsumerRecord]], one: Looked
+    records: Mapping[Source, Sequence[ConsumerRecord]], one: DecisionInput
 ) -> Iterator[tuple[Any, ...]]:
     name, purpose = one.purpose.connector, one.purpose
 
     def its(source: Source) -> dict[bytes, tuple[ConsumerRecord, ...]]:
         return {key: tuple(kept) for key, kept in by_key(records.get(source, ()), name).items()}
 
-    places = [replace(at, records=its(Source(at.bootstrap, at.topic))) for at in one.places]
+    topic_states = [
+        replace(at, records=its(Source(at.bootstrap, at.topic))) for at in one.topic_states
+    ]
     saved = {where: list(chain(*its(Source(*where, name)).values())) for where in one.backup}
-    if is_decided(purpose, places):
-        changes = decide(purpose, places, saved)
+    if is_decided(purpose, topic_states):
+        changes = decide(purpose, topic_states, saved)
         yield from ((WRITES, name, count, pack) for pack, count in _packs(changes.writes))
         yield CONFLICTS, name, 0, marshal.dumps(list(map(astuple, changes.conflicts)), 2)
         yield REFUSALS, name, 0, marshal.dumps(list(changes.refusals), 2)
         yield COUNTS, name, 0, marshal.dumps((changes.moved, changes.merged), 2)
-    keys = relevant(purpose, places, saved) | {
-        next(iter(at.records)) for at in places if at.records
+    keys = relevant(purpose, topic_states, saved) | {
+        next(iter(at.records)) for at in topic_states if at.records
     }
-    for at in places:
+    for at in topic_states:
         records_of = (at.records[key] for key in sorted(keys.intersection(at.records)))
         yield from _kept(Source(at.bootstrap, at.topic), list(chain.from_iterable(records_of)))
     for where, kept in saved.items():
         yield from _kept(
-            Source(*where, name), kept if not is_decided(purpose, places) else kept[:1]
+            Source(*where, name), kept if not is_decided(purpose, topic_states) else kept[:1]
         )
 
 
@@ -264,7 +271,7 @@ def collected(found: DataFrame) -> Found:
 
 
 def gather(found: Iterable[tuple[Any, ...]]) -> Found:
-    """Return the results in the rows of ``look``, without their numbers."""
+    """Return the results in the rows of ``decisions_of``, without their numbers."""
     kept, writes = dict[Source, Packed[ConsumerRecord]](), dict[str, Packed[RecordChange]]()
     conflicts, refusals, counts = (
         dict[str, list[Conflict]](),

@@ -21,7 +21,7 @@ from connectctl.ops.connect.source_keys import owner_of
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.jobs import offsets
 from connectctl.ops.jobs.frames import Tuples, of_shares
-from connectctl.ops.jobs.offsets import ROWS, THOUSANDS, TOGETHER, Looked, Source, in_buckets
+from connectctl.ops.jobs.offsets import ROWS, THOUSANDS, TOGETHER, DecisionInput, Source, in_buckets
 from connectctl.ops.jobs.topic_layout import TopicLayout, read, read_texts
 from connectctl.ops.operations.offsets.changes import RestoreBackup
 from connectctl.ops.operations.offsets.dump_lines import (
@@ -108,33 +108,34 @@ class Spark:
             TopicLayout(sources),
             OffsetsQuery(tuple(each.purpose.connector for each in asked)),
         )
-        places = layout(shown.sources, observe(shown.sources, query), asked)
+        topic_states = layout(shown.sources, observe(shown.sources, query), asked)
         owners = dict.fromkeys(shown.sources_of(), frozenset(query.connectors))
         spark = self._session()
         with job_failures("read the offsets", self._log):
             records = shown.records + sum(_lines_in(each.backup) for each in asked if each.backup)
             tasks, parts, collected = (_tasks(spark, records, each) for each in SIZES)
-            rows, looked = read(spark, shown.wanted(owners), tasks, parts), []
+            rows, inputs = read(spark, shown.wanted(owners), tasks, parts), []
             for each in asked:
                 name, wheres = each.purpose.connector, tuple[Where, ...]()
                 if each.backup is not None:
                     rows = rows.unionByName(read_saved(spark, each.backup, name, parts))
                     wheres = tuple(topics_in(each.backup))
-                looked.append(Looked(each.purpose, places[name], wheres))
-            found = offsets.collected(offsets.look(rows, looked, parts, collected))
+                inputs.append(DecisionInput(each.purpose, topic_states[name], wheres))
+            found = offsets.collected(offsets.decisions_of(rows, inputs, parts, collected))
         kept = shown.fill(found.records)
         saved = {
             one.purpose.connector: dict.fromkeys(one.backup, ())
             | kept.get(one.purpose.connector, {})
-            for one in looked
+            for one in inputs
         }
         view = View(observe(shown.sources, query), {}, {**saved})
         for each in asked:
             name = each.purpose.connector
             if each.streamed:
-                view.topic_states[name] = places[name]
+                view.topic_states[name] = topic_states[name]
                 view.records[name] = [
-                    found.records.get(Source(at.bootstrap, at.topic), ()) for at in places[name]
+                    found.records.get(Source(at.bootstrap, at.topic), ())
+                    for at in topic_states[name]
                 ]
                 continue
             view.topic_states.update(layout(shown.sources, view.snapshot, [each]))
@@ -155,7 +156,9 @@ class Spark:
         snapshot = observe(shown.sources, OffsetsQuery(tuple(connectors)))
         requests = [ReadRequest(AllKeys(name)) for name in connectors or snapshot.stores or ("",)]
         check_complete(
-            at for places in layout(shown.sources, snapshot, requests).values() for at in places
+            at
+            for topic_states in layout(shown.sources, snapshot, requests).values()
+            for at in topic_states
         )
         owners: dict[Source, frozenset[str] | None] = {}
         for name, topic in snapshot.dedicated.items():
@@ -181,7 +184,10 @@ def _lines_in(backup: Path) -> int:
 
 
 def whole(
-    purpose: Purpose, changes: OffsetChanges, places: Sequence[OffsetsTopicState], saved: Saved
+    purpose: Purpose,
+    changes: OffsetChanges,
+    topic_states: Sequence[OffsetsTopicState],
+    saved: Saved,
 ) -> OffsetChanges:
     """Return ``changes`` that were decided in parts, with what speaks against a whole backup, and
     not against a part of it.
@@ -189,11 +195,11 @@ def whole(
     They are in the order of the keys, if they are not too many.
     """
     if len(changes.writes) <= offsets.MOST:
-        order = {(at.bootstrap, at.topic): n for n, at in enumerate(places)}
+        order = {(at.bootstrap, at.topic): n for n, at in enumerate(topic_states)}
         writes = sorted(
             changes.writes, key=lambda write: (order[write.bootstrap, write.topic], write.key)
         )
         changes = replace(changes, writes=tuple(writes))
     if isinstance(purpose, RestoreBackup):
-        changes = replace(changes, refusals=decide(purpose, places, saved).refusals)
+        changes = replace(changes, refusals=decide(purpose, topic_states, saved).refusals)
     return changes

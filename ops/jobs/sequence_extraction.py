@@ -92,15 +92,15 @@ class Extraction:
 
     def labels(self, some: Sequence[Any], by: Spec) -> Sequence[Any]:
         """Return the value of ``by`` in every message, or None."""
-        if by.place is RecordPart.RAW_KEY:
+        if by.part is RecordPart.RAW_KEY:
             return [message.key() for message in some]
-        if by.place in (RecordPart.PARTITION, RecordPart.ALL):
+        if by.part in (RecordPart.PARTITION, RecordPart.ALL):
             return [None] * len(some)
-        if by.place is RecordPart.HEADER:
+        if by.part is RecordPart.HEADER:
             return [_header(message, by.name) for message in some]
-        if by.place is RecordPart.TEXT:
+        if by.part is RecordPart.TEXT:
             return [field_extractor.matched(message.value(), by.name) for message in some]
-        part = _PARTS[by.place]
+        part = _PARTS[by.part]
         cache: dict[Any, str | None] = {}
         found = []
         for message in some:
@@ -134,7 +134,7 @@ class Extraction:
         """Return the numbers of columns; None if the values have to be read record by record."""
         specs = self._read_at_once(sequence, by)
         if not specs or not (
-            "by" in specs or by.place in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
+            "by" in specs or by.part in (RecordPart.RAW_KEY, RecordPart.PARTITION, RecordPart.ALL)
         ):
             return None
         text, rows = some.lines()
@@ -148,7 +148,7 @@ class Extraction:
                 numbers[row], present[row] = number, True
         if "by" in specs:
             labels = _reach(table, by.path).combine_chunks()
-        elif by.place is RecordPart.RAW_KEY:
+        elif by.part is RecordPart.RAW_KEY:
             labels = some.keys if len(rows) == len(some) else some.keys.take(rows)
         else:
             return Numbered(rows[present], numbers[present], None, [None])
@@ -196,7 +196,7 @@ class Extraction:
 
     def _found(self, raw: bytes | None, spec: Spec) -> Any:
         """Return the element of a key or value that ``spec`` names; None if it has none."""
-        read = self._reads.get(spec.place)
+        read = self._reads.get(spec.part)
         if read is None:
             return field_extractor.found_in(raw, spec.path)
         with suppress(DataError):
@@ -204,12 +204,12 @@ class Extraction:
         return None
 
     def _number(self, message: Any, spec: Spec) -> int | None:
-        if spec.place is RecordPart.HEADER:
+        if spec.part is RecordPart.HEADER:
             return field_extractor.number_of(_header(message, spec.name))
-        if spec.place is RecordPart.TEXT:
+        if spec.part is RecordPart.TEXT:
             return field_extractor.number_of(field_extractor.matched(message.value(), spec.name))
-        raw = _PARTS[spec.place](message)
-        plain = not spec.path and isinstance(raw, bytes) and spec.place not in self._reads
+        raw = _PARTS[spec.part](message)
+        plain = not spec.path and isinstance(raw, bytes) and spec.part not in self._reads
         if plain and raw.isdigit():
             return field_extractor.number_of(raw)
         return field_extractor.number_of(self._found(raw, spec))
@@ -253,7 +253,7 @@ def _plainly(column: Any) -> list[Any]:
 
 def _plain(spec: Spec) -> bool:
     return (
-        spec.place is RecordPart.VALUE
+        spec.part is RecordPart.VALUE
         and bool(spec.path)
         and all(isinstance(step, str) for step in spec.path)
     )

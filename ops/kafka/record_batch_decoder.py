@@ -232,7 +232,7 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     counts = np.array([batch.records for batch in batches], np.int64)
     of = np.repeat(np.arange(len(batches)), counts)
     try:
-        at = _places(data, batches, counts) + 1  # after the attributes
+        at = _starts(data, batches, counts) + 1  # after the attributes
         times, at = _numbers(data, at)
         deltas, tails = _numbers(data, at)
         key_size, key_at = _numbers(data, tails)
@@ -248,7 +248,7 @@ def columns(data: Any, batches: Sequence[Body]) -> Columns:
     )
 
 
-def _places(data: Any, batches: Sequence[Body], counts: Any) -> Any:
+def _starts(data: Any, batches: Sequence[Body], counts: Any) -> Any:
     """Return the position of each record after its length. Only the length of a record leads to the
     next one.
     """

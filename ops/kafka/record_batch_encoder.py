@@ -209,7 +209,7 @@ def batch_starts(sizes: Any, limit: int, cuts: Sequence[int]) -> list[int]:
 
 
 def _records(
-    rows: RecordColumns, keys: Any, values: Any, times: Any, places: Any, tails: Any
+    rows: RecordColumns, keys: Any, values: Any, times: Any, offsets: Any, tails: Any
 ) -> Any:
     """Return each row as a record of its batch. Without headers: all but its last byte, after the
     last one of the row before.
@@ -218,7 +218,7 @@ def _records(
     """
     import numpy as np
 
-    time, offset, key, value = numbers = [varints(each) for each in (times, places, keys, values)]
+    time, offset, key, value = numbers = [varints(each) for each in (times, offsets, keys, values)]
     size = np.maximum(values, 0) + np.maximum(keys, 0) + sum(each.width for each in numbers)
     zero = varints(np.zeros(len(rows), np.int64))
     head = [varints(1 + size + (1 if tails is None else _lengths(tails))), zero, time, offset, key]

@@ -48,7 +48,7 @@ def too_few_in_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     )
 
 
-def behind(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
+def partitions_out_of_sync(facts: TopicFacts, *, bounded: bool = True) -> list[int]:
     """Return the partitions that have fewer replicas in sync than replicas, and still take writes."""
     short = {*too_few_in_sync(facts, bounded=bounded), *leaderless(facts)}
     return sorted(

@@ -22,7 +22,7 @@ class Rhythm:
         return self.last - self.first
 
     def add(self, at: float) -> None:
-        """Take the next time. One that is earlier than the last, by another clock, is no gap."""
+        """Take the next time. One that is earlier than the last, by another clock, is not a gap."""
         self.count += 1
         if at > self.last:
             self.longest, self.last = max(self.longest, at - self.last), at

@@ -28,7 +28,7 @@ def small_batches(
 ) -> list[RowBatch]:
     """Return the ``rows`` with the numbers in ``order`` as batches of at most ``limit`` bytes
     before compression, a record that is larger alone. One ends at each of ``cuts``. Their starts
-    and ends are places in ``order``.
+    and ends are indexes in ``order``.
     """
     made: list[RowBatch] = []
     now = int(time.time() * 1000)
@@ -64,12 +64,12 @@ def small_batches(
 
 
 def record(
-    time: int, place: int, key: bytes | None, value: bytes | None, tail: bytes = _NO_HEADERS
+    time: int, offset: int, key: bytes | None, value: bytes | None, tail: bytes = _NO_HEADERS
 ) -> bytes:
     """A record of a batch, with time and offset as they differ from the first one's; ``tail`` are
     its headers.
     """
-    body = b"".join((b"\0", varint(time), varint(place), *_counted(key), *_counted(value), tail))
+    body = b"".join((b"\0", varint(time), varint(offset), *_counted(key), *_counted(value), tail))
     return varint(len(body)) + body
 
 

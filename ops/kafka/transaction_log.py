@@ -47,7 +47,7 @@ class LogEntry:
     epoch: int
     timeout_ms: int
     state: str
-    places: frozenset[TopicPartition]
+    topic_partitions: frozenset[TopicPartition]
     updated_ms: int
     started_ms: int
     previous_producer_id: int = -1
@@ -77,7 +77,7 @@ def parse(key: bytes | None, value: bytes | None) -> LogEntry | Unreadable | Non
 
 
 def producer_of(value: bytes) -> int | None:
-    """Return the producer id, which is at the same place in all known versions; None where the
+    """Return the producer id, which is at the same position in all known versions; None where the
     version is not known.
     """
     if len(value) < _START.size:
@@ -100,14 +100,16 @@ def _entry(id: str, value: bytes) -> LogEntry | Unreadable:
     )
     if not 0 <= state < len(STATES):
         return Unreadable(id, f"a value has the unknown state {state}")
-    places = _places(reader, flexible)
+    topic_partitions = _topic_partitions(reader, flexible)
     updated, started = reader.number(8), reader.number(8)
     tagged = reader.tagged() if flexible else {}
     more = _tag(tagged, _PREVIOUS, -1), _tag(tagged, _NEXT, -1), _tag(tagged, _CLIENT, 0)
-    return LogEntry(id, producer_id, epoch, timeout, STATES[state], places, updated, started, *more)
+    return LogEntry(
+        id, producer_id, epoch, timeout, STATES[state], topic_partitions, updated, started, *more
+    )
 
 
-def _places(reader: _FlexibleReader, flexible: bool) -> frozenset[TopicPartition]:
+def _topic_partitions(reader: _FlexibleReader, flexible: bool) -> frozenset[TopicPartition]:
     found = []
     for _ in range(reader.count(flexible)):
         topic = reader.text(flexible)

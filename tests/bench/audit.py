@@ -89,7 +89,7 @@ def bare_count(spark: Any, bootstrap: str, topic: str) -> int:
 
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                ranges = {s.place: (s.start, s.until) for s in shares[number]}
+                ranges = {s.topic_partition: (s.start, s.until) for s in shares[number]}
                 for _, some in read_ranges(
                     Kafka({"bootstrap.servers": bootstrap}, timeout=60), ranges
                 ):

@@ -246,9 +246,9 @@ def frames_of(
     fetcher = BatchFetcher(properties, timeout=TIMEOUT, committed=True)
     fetcher.begin({TopicPartition(source, number): 0 for number in partitions})
     sequences, frames = dict.fromkeys(partitions, 0), list[Frame]()
-    while fetcher.behind:
+    while fetcher.has_more:
         for part in fetcher.fetch(0.1):
-            number = part.place.partition
+            number = part.topic_partition.partition
             for batch in part.batches:
                 made = b"".join(
                     restamped(part.data, batch, ProducerState(*transaction.who, sequences[number]))

@@ -88,10 +88,10 @@ def _table() -> None:
 
 PRINTED: dict[str, Callable[[], None]] = {
     "a table": _table,
-    "a line": lambda: output_terminal.say(NASTY),
+    "a line": lambda: output_terminal.print_line(NASTY),
     "a note": lambda: output_terminal.note(NASTY),
     "findings": lambda: output_terminal.findings([FINDING]),
-    "findings as an answer": lambda: output_terminal.tell([FINDING], wide=True),
+    "findings as an answer": lambda: output_terminal.print_findings([FINDING], wide=True),
     "blocks": lambda: output_terminal.blocks(
         [output_terminal.Block(["A"], [[NASTY]]), output_terminal.Block(["B"], [], NASTY)]
     ),

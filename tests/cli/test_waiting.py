@@ -139,7 +139,7 @@ def test_nothing_is_told_while_a_person_is_asked(monkeypatch: pytest.MonkeyPatch
     with told("planning") as wait:
         with waiting.quiet() as silence:
             assert waiting._innermost() is silence
-            silence.tell(redrawn=True)
+            silence.print_message(redrawn=True)
         assert (waiting._innermost(), stream.getvalue()) == (wait, "")
 
 

@@ -182,7 +182,7 @@ class CoordinatorsContract:
         assert bounds.stable < bounds.end
 
     def test_a_topic_that_is_not_there_has_no_places(self, stage: Stage, new: str) -> None:
-        assert stage.calls.places([new]) == []
+        assert stage.calls.topic_partitions([new]) == []
         nowhere = TopicPartition(new, 0)
         assert stage.calls.producers([nowhere]) == {nowhere: Code.UNKNOWN_TOPIC_OR_PARTITION}
         assert stage.calls.bounds([nowhere]) == {nowhere: Code.UNKNOWN_TOPIC_OR_PARTITION}

@@ -11,7 +11,7 @@ import pytest
 from connectctl.ops.task_runtime.group.consumer import GroupConsumer
 from connectctl.ops.task_runtime.group.member import TaskMember
 from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from connectctl.ops.task_runtime.testing.memory_consumer import MemoryConsumer
 from connectctl.ops.task_runtime.testing.memory_kafka import MemoryOffsets, MemoryProducer

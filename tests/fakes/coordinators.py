@@ -127,10 +127,10 @@ class FakeCoordinators:
     def connect_groups(self) -> Observation[frozenset[str]]:
         return observation_of(self.groups, self.group_gaps)
 
-    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
+    def topic_partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         return sorted(place for place in self.partitions if place.topic in topics)
 
-    def all_places(self) -> Observation[list[TopicPartition]]:
+    def all_topic_partitions(self) -> Observation[list[TopicPartition]]:
         return observation_of(sorted(self.partitions), self.topic_gaps)
 
     def producers(

@@ -41,7 +41,7 @@ class FakeTransactionLog:
             if wanted(key, value)
         ]
 
-    def behind(
+    def preceding(
         self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
     ) -> PrecedingLog:
         if self.unseen:
@@ -66,7 +66,7 @@ def value_of(entry: LogEntry, version: int, more: Iterable[tuple[int, bytes]] = 
     head = struct.pack(">hqhib", version, entry.producer_id, entry.epoch, entry.timeout_ms, state)
     times = struct.pack(">qq", entry.updated_ms, entry.started_ms)
     by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(entry.places):
+    for topic, number in sorted(entry.topic_partitions):
         by_topic.setdefault(topic, []).append(number)
     if version == 0:
         topics = b"".join(

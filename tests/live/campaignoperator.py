@@ -66,7 +66,9 @@ class Operator:
             return
         if (
             self._calls.mark(
-                hanging.place, hanging.producer, commit=decided is TransactionResult.COMMIT
+                hanging.topic_partition,
+                hanging.producer,
+                commit=decided is TransactionResult.COMMIT,
             )
             is Code.NONE
         ):

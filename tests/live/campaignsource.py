@@ -14,10 +14,10 @@ from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.connector import SourceRecord, SourceTask
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
-from connectctl.ops.task_runtime.task import offset_store
+from connectctl.ops.task_runtime.task import committed_offsets
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from fakes import silentadmin
 from live.campaignattempt import SOCKET_TIMEOUT_MS, Attempt, Telling, Told, report
@@ -66,7 +66,7 @@ def run(attempt: Attempt, stopped: Callable[[], bool]) -> TaskResult:
     if attempt.silent:
         silentadmin.install()
     if attempt.believes:
-        vars(offset_store)["end_offsets"] = silentadmin.believed
+        vars(committed_offsets)["end_offsets"] = silentadmin.believed
     kafka = Kafka({"bootstrap.servers": attempt.bootstrap}, timeout=30)
 
     def open_producer() -> Told:

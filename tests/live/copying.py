@@ -18,8 +18,8 @@ from connectctl.ops.task_runtime.spi.connector import ConnectorContext, SourceCo
 from connectctl.ops.task_runtime.spi.delivery_settings import delivery_settings
 from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult, TaskStats
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from live.real import Ran, connectctl, create_topic
 
 if TYPE_CHECKING:

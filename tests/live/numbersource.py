@@ -19,9 +19,9 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.real import create_topic
 

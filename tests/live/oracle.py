@@ -134,7 +134,7 @@ def _open(kafka: Kafka, *topics: str) -> list[str]:
     found = []
     try:
         for (place, producer_id), producer in open_transactions(
-            calls.producers(calls.places(topics))
+            calls.producers(calls.topic_partitions(topics))
         ).items():
             ids = [each.id for each in calls.listed(producer_ids=[producer_id]).seen]
             found.append(

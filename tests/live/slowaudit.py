@@ -26,11 +26,11 @@ def slowed(seconds: float) -> None:
     fetch: Any = headers.Headers._fetch
     began: list[float] = []
 
-    def slow(self: Any, place: Any, offset: int) -> Iterator[Any]:
+    def slow(self: Any, topic_partition: Any, offset: int) -> Iterator[Any]:
         began.append(time.monotonic())
         if began[-1] - began[0] < seconds:
             time.sleep(PAUSE)
-        yield from fetch(self, place, offset)
+        yield from fetch(self, topic_partition, offset)
 
     headers.request = partial(headers.request, most=SMALL)
     headers.Headers._fetch = slow  # type: ignore[method-assign]

@@ -24,8 +24,8 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     ProducerRecord,
     TransactionBatch,
 )
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.global_offsets_writer import GlobalOffsetsWriter
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from fakes.openfiles import many_open_files
 from live.clientquotas import quota
@@ -61,7 +61,7 @@ def test_records_are_written_and_fetched_however_many_files_are_open(place: Plac
         reader = BatchFetcher(place.kafka.client, timeout=30, committed=True)
         reader.begin(dict.fromkeys([TopicPartition(place.topic, n) for n in range(3)], 0))
         found = 0
-        while reader.behind:
+        while reader.has_more:
             found += sum(len(part.batches) for part in reader.fetch(1.0))
         reader.close()
     assert found

@@ -105,7 +105,7 @@ def test_a_task_writes_nothing_there_says_what_is_in_its_way_and_goes_on_when_th
     raw = RawProducers(place.kafka.bootstrap)
     try:
         for found in search(raw.calls, [place.topic], {}).found:
-            raw.calls.mark(found.place, found.producer, commit=False)
+            raw.calls.mark(found.topic_partition, found.producer, commit=False)
     finally:
         raw.close()
     assert place.kernel().run(Numbers(place, 40)).stats.records == 40

@@ -25,12 +25,12 @@ from connectctl.ops.task_runtime.spi.transaction_batch import (
     TransactionBatch,
 )
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
-from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import (
+from connectctl.ops.task_runtime.task.committed_offsets import (
     CommittedOffsets,
     OffsetStore,
     current_ends,
 )
+from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.numbersource import Numbers, Place
 from live.oracle import judge

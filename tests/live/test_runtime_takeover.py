@@ -18,8 +18,8 @@ from connectctl.ops.task_runtime.spi.boundaries import Boundaries
 from connectctl.ops.task_runtime.spi.converters import converters
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason, TaskResult
 from connectctl.ops.task_runtime.task.attempt_loop import AttemptLoop
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.ledger import SourceOffsetsLedger
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.polled_source import PolledSource
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from live.real import FILE_SOURCE, connectctl, connector, create_topic, eventually

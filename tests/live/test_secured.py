@@ -182,7 +182,7 @@ def test_batches_are_fetched_behind_tls_and_a_login_without_rights_is_told(
     reader = BatchFetcher(client_of(guarded, certificate, "ops"), timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 0})
     records = 0
-    while reader.behind:
+    while reader.has_more:
         records += sum(batch.records for part in reader.fetch(1.0) for batch in part.batches)
     reader.close()
     assert records == 30

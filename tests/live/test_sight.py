@@ -236,7 +236,7 @@ def test_sight_of_all_ids_is_proven_by_the_acls_and_lost_with_any_of_them(seer: 
     calls = TransactionClient(seer.client(), timeout=120)
     try:
         assert isinstance(calls.listed(), Complete)
-        assert isinstance(calls.all_places(), Complete)
+        assert isinstance(calls.all_topic_partitions(), Complete)
         assert isinstance(calls.connect_groups(), Complete)
     finally:
         calls.close()

@@ -30,7 +30,7 @@ from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.topics import TopicFacts
 from connectctl.ops.sandbox.status import SandboxState, status
 from connectctl.ops.task_runtime.spi.transaction_batch import ProducerRecord, TransactionBatch
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets
 from connectctl.ops.task_runtime.task.retries import RetryPolicy
 from connectctl.ops.task_runtime.task.transactional_producer import TaskProducer
 from depth import deep

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
     from connectctl.ops.task_runtime.spi.transaction_batch import TaskResult
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.drawn(14, matrix="records that are copied unopened")]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 AS_IT_IS = {"config.properties.exclude": ".*"}
 """The remote topic has no configuration of its source's."""
@@ -311,7 +311,7 @@ def fetched(cluster: Sandbox, topic: str, start: int = 0) -> list[Any]:
     )
     reader.begin({TopicPartition(topic, 0): start})
     found = []
-    while reader.behind:
+    while reader.has_more:
         found += reader.fetch(1.0)
     reader.close()
     return found
@@ -434,7 +434,7 @@ def test_a_topic_that_is_another_one_by_now_is_not_read_on(cluster: Sandbox, top
     write(bootstrap, topic, *((b"k", b"%d" % n) for n in range(3)), partition=0)
     reader = BatchFetcher({"bootstrap.servers": bootstrap}, timeout=120, committed=True)
     reader.begin({TopicPartition(topic, 0): 0})
-    while reader.behind:
+    while reader.has_more:
         reader.fetch(1.0)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([topic])[topic].result()

@@ -35,7 +35,7 @@ from live.real import create_topic, eventually
 if TYPE_CHECKING:
     from connectctl.ops.sandbox.cluster import Sandbox
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.drawn(5, matrix="transaction versions")]
 SIZE = 6
 """Records of a transaction: half of them in each of two partitions."""
 INIT = 22

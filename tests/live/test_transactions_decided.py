@@ -151,12 +151,15 @@ def test_the_newest_record_of_each_id_says_what_its_coordinator_says(
             said.producer_id,
             said.epoch,
         )
-        assert (wrote.timeout_ms, wrote.places) == (said.timeout_ms, frozenset(said.partitions))
+        assert (wrote.timeout_ms, wrote.topic_partitions) == (
+            said.timeout_ms,
+            frozenset(said.partitions),
+        )
         assert wrote.started_ms == (-1 if said.started_ms is None else said.started_ms)
         assert wrote.client_version == (2 if id_ in new else 0)
     states = ["Ongoing", "CompleteCommit", "CompleteAbort"]
     assert [newest[id_].state for id_ in (*old, *new)] == states * 2
-    assert newest[new[0]].places == {TopicPartition(topic, 0)}
+    assert newest[new[0]].topic_partitions == {TopicPartition(topic, 0)}
     raw.end([old[0]], commit=False)
     raw.end([new[0]], commit=False, version=NEW_END)
 
@@ -212,9 +215,9 @@ def test_a_marker_is_found_by_its_time_whatever_times_the_records_have(
     seen = PartitionProducer(
         raw.calls.listed(prefixes=[f"times-{topic}"]).seen[0].producer_id, 0, 0, 2_000, 2
     )
-    behind = log(broker).behind(place, seen, hour_ago)
-    assert (behind.epoch, behind.marker and behind.marker.offset) == (0, 1)
-    assert behind.since_ms == hour_ago
+    preceding = log(broker).preceding(place, seen, hour_ago)
+    assert (preceding.epoch, preceding.marker and preceding.marker.offset) == (0, 1)
+    assert preceding.since_ms == hour_ago
 
 
 @pytest.mark.drawn

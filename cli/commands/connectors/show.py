@@ -225,7 +225,7 @@ def _print_traces(health: ConnectorHealth) -> None:
     ]
     for part, status in parts:
         if status and status.trace:
-            terminal.say(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
+            terminal.print_line(f"\n{part} on {status.worker}:\n{masked(status.trace.rstrip())}")
 
 
 # --------------------------------------------------------------------------------------------- JSON

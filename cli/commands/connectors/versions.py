@@ -98,7 +98,7 @@ def table(revisions: Sequence[dict[str, Any]], unseen: str | None) -> None:
             style="yellow",
         )
     else:
-        terminal.say_wrapped("Compaction of the config topic may have removed older revisions.")
+        terminal.print_wrapped("Compaction of the config topic may have removed older revisions.")
 
 
 def _changed(row: dict[str, Any]) -> str:
@@ -118,7 +118,7 @@ def _by(row: dict[str, Any]) -> str:
 
 def configuration(connector: str, row: dict[str, Any]) -> None:
     if row["config"] is None:
-        terminal.say(f"{connector} was deleted.")
+        terminal.print_line(f"{connector} was deleted.")
     else:
         terminal.table(
             ["PROPERTY", "VALUE"],

@@ -14,7 +14,7 @@ from connectctl.cli.session import SANDBOX, Session, sandbox_file
 from connectctl.ops.config import context_edit, context_source, masking, paths, yaml_text
 from connectctl.ops.config.settings import SECRET_KINDS
 from connectctl.ops.config.worker_source import Source
-from connectctl.ops.core.errors import BadInput, Refused
+from connectctl.ops.core.errors import BadInput, Refused, did_you_mean
 
 if TYPE_CHECKING:
     from connectctl.ops.config.context_file import Parsed
@@ -138,8 +138,7 @@ def _check_exists(path: Path, text: str, name: str) -> None:
                 f"{own.parent.name}",
                 code="unknown-context",
             )
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else "See connectctl context list."
+        hint = did_you_mean(name, known, "See connectctl context list.")
         raise BadInput(
             f"Context not found in {path}: {name}", next_step=hint, code="unknown-context"
         )
@@ -154,7 +153,7 @@ def _write(
         # The file may contain secrets in plain text.
         old, new = (context_edit.masked_text(each).splitlines() for each in (text, changed))
         for line in difflib.unified_diff(old, new, str(path), str(path), n=1, lineterm=""):
-            terminal.say(line)
+            terminal.print_line(line)
     elif changed != text:
         context_edit.replace_file(path, changed, former)
 

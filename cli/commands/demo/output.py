@@ -107,7 +107,7 @@ def _failed(args: tuple[str, ...], code: object) -> ConnectctlError:
 
 def _line(text: str, style: str) -> None:
     if terminal.plain(sys.stdout):
-        terminal.say(text)
+        terminal.print_line(text)
     else:
         terminal.console().print(visible(text), style=style, markup=False)
     sys.stdout.flush()

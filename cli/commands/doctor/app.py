@@ -105,7 +105,7 @@ def doctor(
         return
     html_file.check(html)
     metrics = None if prometheus is None else MetricsFile(prometheus, "--prometheus")
-    clients, run = modes.looked(ctx.obj, connectors or [], file)
+    clients, run = modes.check_run(ctx.obj, connectors or [], file)
     _report(run, options, metrics, html, clients)
 
 

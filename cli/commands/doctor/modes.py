@@ -48,7 +48,7 @@ def check(
         )
 
 
-def looked(
+def check_run(
     session: Session, connectors: Sequence[str], file: Path | None
 ) -> tuple[Clients, CheckRun]:
     """Return the run of the checks, of a cluster or of the bundle ``file``, and its clients."""
@@ -88,8 +88,8 @@ def watch(
     watching.check_interval(interval)
     changes = Changes()
 
-    def look(opened: Session) -> CheckRun:
-        run = looked(opened, connectors, None)[1]
+    def check(opened: Session) -> CheckRun:
+        run = check_run(opened, connectors, None)[1]
         changes.add(findings.kept(run.findings(), options.ignore), run.now)
         return run
 
@@ -102,7 +102,7 @@ def watch(
                 found = changes.now
                 findings.emit_report("Doctor", view.data(run, found), found, options, print)
 
-        watching.repeat(session, interval, look, show, lambda run: run.context.view)
+        watching.repeat(session, interval, check, show, lambda run: run.context.view)
 
 
 MOST_GONE = 10
@@ -110,22 +110,22 @@ MOST_GONE = 10
 
 
 class Changes:
-    """The findings of the last look, and what came and went since the first one."""
+    """The findings of the last check, and what came and went since the first one."""
 
     def __init__(self) -> None:
         self.now: tuple[Finding, ...] = ()
         self._came: dict[tuple[str, str], float | None] = {}
         self._gone: list[tuple[float, Finding]] = []
-        self._looks = 0
+        self._checks = 0
 
     def add(self, found: tuple[Finding, ...], at: float) -> None:
         """Keep the findings of ``at``, in seconds since the epoch."""
         keys = {_key(each) for each in found}
         self._gone += [(at, each) for each in self.now if _key(each) not in keys]
-        came = None if self._looks == 0 else at
+        came = None if self._checks == 0 else at
         self._came = {key: self._came.get(key, came) for key in keys}
         self.now = found
-        self._looks += 1
+        self._checks += 1
 
     def blocks(self, run: CheckRun) -> list[terminal.Block]:
         """Return the tables of the findings that are there, and of those that went."""
@@ -162,5 +162,5 @@ def _seen(finding: Finding) -> str:
 
 
 def _clock(at: float | None) -> str:
-    """Return the time of day; a dash for what was there at the first look."""
+    """Return the time of day; a dash for what was there at the first check."""
     return "-" if at is None else f"{datetime.fromtimestamp(at):%H:%M:%S}"

@@ -101,7 +101,7 @@ def _show(
 
         for each in found:
             if each.pending:
-                terminal.say_wrapped(_pending_line(each))
+                terminal.print_wrapped(_pending_line(each))
 
     if output is None:
         terminal.documents(config_map(each.name, _committed(each)) for each in found)
@@ -113,14 +113,16 @@ def _show(
 
 
 def _committed(found: GroupOffsets) -> Iterator[tuple[Any, Any]]:
-    for place, committed in sorted(found.committed.items()):
-        yield partition_json(place), offset_json(committed)
+    for topic_partition, committed in sorted(found.committed.items()):
+        yield partition_json(topic_partition), offset_json(committed)
 
 
 def _pending_line(found: GroupOffsets) -> str:
-    places = some_of([str(place) for place in sorted(found.pending)], MOST_PENDING)
+    topic_partitions = some_of(
+        [str(topic_partition) for topic_partition in sorted(found.pending)], MOST_PENDING
+    )
     return (
-        f"{found.group.id}: the offsets of {places} are pending (KIP-447), and wait for "
+        f"{found.group.id}: the offsets of {topic_partitions} are pending (KIP-447), and wait for "
         f"{found.waits_for}. They are released when it ends; if its producer is gone: connectctl "
         "transactions abort ID"
     )
@@ -142,43 +144,45 @@ def as_json(found: GroupOffsets) -> dict[str, Any]:
         "members": list(found.members),
         "offsets": [
             {
-                "partition": partition_json(place),
-                "offset": offset_json(found.committed[place]),
-                "end": known.end if (known := found.range_of(place)) else None,
-                "lag": found.lag(place),
-                "pending": place in found.pending,
+                "partition": partition_json(topic_partition),
+                "offset": offset_json(found.committed[topic_partition]),
+                "end": known.end if (known := found.range_of(topic_partition)) else None,
+                "lag": found.lag(topic_partition),
+                "pending": topic_partition in found.pending,
             }
-            for place in sorted(found.committed)
+            for topic_partition in sorted(found.committed)
         ],
-        "uncommitted": [partition_json(place) for place in found.uncommitted],
-        "pending": [partition_json(place) for place in sorted(found.pending)],
+        "uncommitted": [partition_json(topic_partition) for topic_partition in found.uncommitted],
+        "pending": [partition_json(topic_partition) for topic_partition in sorted(found.pending)],
         "waitsFor": found.waits_for,
     }
 
 
 def _rows(found: GroupOffsets) -> Iterator[list[str]]:
-    for place in sorted({*found.committed, *found.uncommitted}):
-        known = found.range_of(place)
+    for topic_partition in sorted({*found.committed, *found.uncommitted}):
+        known = found.range_of(topic_partition)
         end = UNKNOWN if known is None else str(known.end)
-        if place not in found.committed:
+        if topic_partition not in found.committed:
             yield [
                 found.name,
-                connect_json(partition_json(place)),
-                f"-{_mark(found, place)}",
+                connect_json(partition_json(topic_partition)),
+                f"-{_mark(found, topic_partition)}",
                 end,
                 "-",
             ]
             continue
-        lag = found.lag(place)
-        offset = connect_json(offset_json(found.committed[place]) or {}) + _mark(found, place)
+        lag = found.lag(topic_partition)
+        offset = connect_json(offset_json(found.committed[topic_partition]) or {}) + _mark(
+            found, topic_partition
+        )
         yield [
             found.name,
-            connect_json(partition_json(place)),
+            connect_json(partition_json(topic_partition)),
             offset,
             end,
             UNKNOWN if lag is None else str(lag),
         ]
 
 
-def _mark(found: GroupOffsets, place: TopicPartition) -> str:
-    return " (pending)" if place in found.pending else ""
+def _mark(found: GroupOffsets, topic_partition: TopicPartition) -> str:
+    return " (pending)" if topic_partition in found.pending else ""

@@ -174,6 +174,6 @@ def _emit(run: CheckRun, form: Emit, *, prefixed: bool) -> None:
         )
     for each in unseen:
         terminal.note(f"warning: could not check {each.what}: {each.why}", style="yellow")
-    terminal.say(
+    terminal.print_line(
         acls_emit.emit(facts, run.goal, form, prefixed=prefixed, unseen=unseen).rstrip("\n")
     )

@@ -5,7 +5,6 @@ rights are missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import typer
@@ -16,7 +15,7 @@ from connectctl.cli.session import Session
 from connectctl.ops.checks.own_rights import observe, rules
 from connectctl.ops.checks.own_rights.rules import Checked, OfCommand, RightState, emitted, findings
 from connectctl.ops.connect.connect_protocol import ConnectGroup
-from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized
+from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.core.rights import COMMANDS
 
 SHOWN = 3
@@ -49,7 +48,7 @@ def emit(
         str(session.settings.get("bootstrap_servers")),
     )
     for line in lines:
-        terminal.say(line)
+        terminal.print_line(line)
 
 
 def rights_of(
@@ -62,8 +61,8 @@ def rights_of(
         _check(command)
     group = _group(session)
     calls = session.connect_to(group) if group.members or session.settings.get("rest") else None
-    places = observe.observe(session.kafka, calls, group, session.named_topics, connectors)
-    return rules.commands(session.own_rights, session.acls, places, commands)
+    resources = observe.observe(session.kafka, calls, group, session.named_topics, connectors)
+    return rules.commands(session.own_rights, session.acls, resources, commands)
 
 
 def _group(session: Session) -> ConnectGroup:
@@ -78,12 +77,8 @@ def _group(session: Session) -> ConnectGroup:
 
 def _check(command: str) -> None:
     if command not in COMMANDS:
-        near = get_close_matches(command, COMMANDS, n=1)
-        hint = (
-            f"Did you mean {near[0]}?"
-            if near
-            else "Write it as on the command line, for example: offsets show."
-        )
+        otherwise = "Write it as on the command line, for example: offsets show."
+        hint = did_you_mean(command, COMMANDS, otherwise)
         raise BadInput(f"Unknown command: {command}", next_step=hint)
 
 

@@ -24,9 +24,11 @@ def write_skeleton(path: Path, given: Mapping[str, Any], *, dry_run: bool, outpu
     module, test, job = map(str, files)
 
     def table(wide: bool) -> None:
-        terminal.say("\n".join(f"{'would write' if dry_run else 'wrote'} {file}" for file in files))
+        terminal.print_line(
+            "\n".join(f"{'would write' if dry_run else 'wrote'} {file}" for file in files)
+        )
         if not dry_run:
-            terminal.say(f"Next: pytest {test}; connectctl --group-id GROUP run {job}")
+            terminal.print_line(f"Next: pytest {test}; connectctl --group-id GROUP run {job}")
 
     terminal.emit(
         "RunSkeleton",

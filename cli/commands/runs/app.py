@@ -65,14 +65,14 @@ def show(ctx: typer.Context, run: RunArgument, output: OutputOption = Output.TAB
     steps = steps_of(found, journal)
 
     def table(wide: bool) -> None:
-        terminal.say_wrapped(
+        terminal.print_wrapped(
             f"{found.id}  {found.operation} {', '.join(found.subjects)}  {found.state}"
         )
         for number, step in enumerate(steps):
             marks = [mark for mark in found.marks if mark.step == number]
             last = marks[-1] if marks else None
             detail = f": {last.detail}" if last and last.detail else ""
-            terminal.say_wrapped(
+            terminal.print_wrapped(
                 f"  {number + 1}. {(last.what if last else 'not begun'):<10} "
                 f"{step.describe()}{detail}"
             )

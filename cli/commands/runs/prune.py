@@ -64,7 +64,9 @@ def _print(plan: PrunePlan, size: int, options: ApplyOptions) -> None:
         ["RUN", "OPERATION", "SUBJECTS", "STATE", "ENDED"], rows, empty="No run to remove."
     )
     if plan.runs or plan.files:
-        terminal.say(f"{'Would remove' if options.dry_run else 'Removed'} {_count(plan, size)}.")
+        terminal.print_line(
+            f"{'Would remove' if options.dry_run else 'Removed'} {_count(plan, size)}."
+        )
 
 
 def _as_json(plan: PrunePlan, size: int, options: ApplyOptions) -> dict[str, Any]:

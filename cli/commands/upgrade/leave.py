@@ -45,4 +45,4 @@ def leave_run(session: Session, run: Run, options: ApplyOptions) -> None:
         "results": [],
         "nextStep": None,
     }
-    terminal.emit("UpgradeResult", data, options.output, lambda wide: terminal.say(line))
+    terminal.emit("UpgradeResult", data, options.output, lambda wide: terminal.print_line(line))

@@ -16,6 +16,7 @@ from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, stage_of
 from connectctl.ops.connect.goal import Goal
+from connectctl.ops.connect.transactional_ids import task_id_prefix
 from connectctl.ops.core.unseen import Unseen
 from connectctl.ops.kafka.acls import (
     ANY,
@@ -126,9 +127,9 @@ def _binding(facts: AclFacts, need: Requirement, prefixed: bool) -> Binding:
         return replace(literal, name=need.prefix, pattern=Pattern.PREFIXED)
     if not (prefixed and need.task):
         return literal
-    # The name ends with a dash, unlike KIP-618's: otherwise connector c would also have the ids of
-    # connector c2.
-    return replace(literal, name=f"{facts.group_id}-{need.connector}-", pattern=Pattern.PREFIXED)
+    # The name ends with a dash, unlike KIP-618's.
+    prefix = task_id_prefix(facts.group_id, need.connector)
+    return replace(literal, name=prefix, pattern=Pattern.PREFIXED)
 
 
 def _risk(facts: AclFacts, connector: str, binding: Binding) -> str:

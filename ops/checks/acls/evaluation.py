@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from connectctl.ops.checks.acls.observe import AclFacts
 from connectctl.ops.checks.acls.principals import Client
 from connectctl.ops.checks.acls.requirements import AclStage, Requirement, needs
-from connectctl.ops.connect.transactional_ids import leader_id
+from connectctl.ops.connect.transactional_ids import leader_id, task_id_prefix
 from connectctl.ops.kafka.acls import (
     ANY,
     CLUSTER_NAME,
@@ -144,7 +144,7 @@ def _reached(facts: AclFacts, cluster: str, binding: Binding, users: set[str]) -
 
 def covers_ids(binding: Binding, group: str, connector: str) -> bool:
     """Return whether the pattern covers any id that a task of ``connector`` can have."""
-    stem = f"{group}-{connector}-"
+    stem = task_id_prefix(group, connector)
     number = binding.name.removeprefix(stem) if binding.name.startswith(stem) else ""
     return binding.covers(stem) or (binding.pattern == "PREFIXED" and number.isdigit())
 

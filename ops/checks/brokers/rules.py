@@ -190,7 +190,9 @@ def too_few_in_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | N
 @rule("BROKER008", Severity.WARNING, when=with_transactions, each="logs")
 def out_of_sync(facts: BrokerFacts, log: TopicFacts, goal: Goal) -> Case | None:
     """Return BROKER008 if replicas are not in sync."""
-    partitions = replication.behind(log, bounded=bounds_min_in_sync(facts.versions.values()))
+    partitions = replication.partitions_out_of_sync(
+        log, bounded=bounds_min_in_sync(facts.versions.values())
+    )
     brokers = replication.brokers_out_of_sync(log)
     message = f"Replicas of {numbers(partitions)} on {brokers} are not in sync."
     return Case(log.name, message, f"Check {brokers}.") if partitions else None

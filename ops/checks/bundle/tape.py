@@ -71,7 +71,8 @@ class Tape:
     def call(self, name: str, arguments: Any, ask: Callable[[], T]) -> T:
         """Return the answer of ``ask``, and keep it; an error is kept and raised.
 
-        ``arguments`` are JSON values, None for what is no method.
+        ``arguments`` are JSON values, None for an attribute that is not a
+        method.
         """
         try:
             value = ask()

@@ -146,10 +146,10 @@ def _left_alone(snapshot: HealSnapshot) -> Iterator[Noop]:
             yield Noop(part.name, f"its failure is not transient: {reason}")
     for each in snapshot.hanging:
         if not each.proven:
-            yield Noop(str(each.place), "its transaction is not proven to hang")
+            yield Noop(str(each.topic_partition), "its transaction is not proven to hang")
         elif each.decision.outcome is None:
             why = f"nothing proves how its transaction was decided: {each.decision.why}"
-            yield Noop(str(each.place), why)
+            yield Noop(str(each.topic_partition), why)
 
 
 def _failed(snapshot: HealSnapshot) -> Iterator[tuple[FailedPart, str | None]]:

@@ -93,7 +93,7 @@ class EndDecided(Step[HealContext]):
         """Return the step for a transaction whose outcome is decided."""
         commit = hanging.decision.outcome is TransactionResult.COMMIT
         kind = CommitHanging if commit else AbortHanging
-        return cls(kind(str(hanging.place), hanging, now=hanging.why))
+        return cls(kind(str(hanging.topic_partition), hanging, now=hanging.why))
 
     @property
     def subject(self) -> str:

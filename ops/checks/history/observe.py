@@ -33,7 +33,7 @@ def observe(context: CheckContext, now: float) -> History:
     unseen: list[Unseen] = []
     times = _key_times(context, unseen)
     config, status = (image_of(context, role, unseen) for role in ("config", "status"))
-    own = [each for each in times if each.topic == context.internal.get("offsets")]
+    in_workers_topic = [each for each in times if each.topic == context.internal.get("offsets")]
     return History(
         statuses=status_records([*status.latest, *status.superseded]) if status else {},
         configs=config_records([*config.latest, *config.superseded]) if config else (),
@@ -41,7 +41,10 @@ def observe(context: CheckContext, now: float) -> History:
         rounds=_rounds(context, now, unseen),
         rhythms=rhythms_by_connector(times),
         rhythms_of_topic=tuple(
-            rhythm for each in own if not each.held_back for rhythm in each.rhythms.values()
+            rhythm
+            for each in in_workers_topic
+            if not each.held_back
+            for rhythm in each.rhythms.values()
         ),
         config_read=config is not None and not config.held_back,
         unseen=tuple(unseen),
@@ -74,9 +77,9 @@ def _key_times(context: CheckContext, unseen: list[Unseen]) -> list[KeyTimes]:
     """Return the times of source offsets in the workers' topic, and in connectors' own topics on
     the same Kafka cluster.
     """
-    own = {connector.config.get(TOPIC) for connector in context.sources}
+    dedicated_topics = {connector.config.get(TOPIC) for connector in context.sources}
     found: list[KeyTimes] = []
-    for topic in sorted({context.internal.get("offsets"), *own} - {None}, key=str):
+    for topic in sorted({context.internal.get("offsets"), *dedicated_topics} - {None}, key=str):
         read = partial(context.edges.kafka.key_times, [str(topic)], patience=PATIENCE, most=MOST)
         answer = answer_of(read, unseen, f"the offsets topic {topic}") or {}
         found += answer.values()

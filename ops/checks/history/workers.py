@@ -38,16 +38,18 @@ def with_past(view: ClusterView, history: History, calls: ConnectCalls, now: flo
     progress. ``now`` is in seconds since the epoch.
     """
     new = joined_later(history.rounds, view.group)
-    asked = [worker for worker in view.workers if _is_asked(worker, new)]
+    to_describe = [worker for worker in view.workers if _is_asked(worker, new)]
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        known = dict(zip(asked, pool.map(partial(describe_worker, calls), asked), strict=True))
+        known = dict(
+            zip(to_describe, pool.map(partial(describe_worker, calls), to_describe), strict=True)
+        )
     workers = tuple(known.get(worker, worker) for worker in view.workers)
     differences = (
         cluster_findings.versions_differ(workers, since=min(new.values(), default=None)),
         cluster_findings.support_differs(workers),
     )
     dated = _dated(view.findings, history.rounds, now)
-    found = (*dated, *filter(None, differences if asked else ()))
+    found = (*dated, *filter(None, differences if to_describe else ()))
     return replace(view, workers=workers, findings=found)
 
 
@@ -59,12 +61,14 @@ def joined_later(rounds: Sequence[GroupRound], group: ConnectGroup) -> dict[str,
     """Return the workers that started again, replace others, or came in addition, by address, with
     the time in seconds since the epoch: not those with which the group began.
     """
-    left = [after.at for before, after in pairwise(rounds) if before.ids.keys() - after.ids.keys()]
+    departures = [
+        after.at for before, after in pairwise(rounds) if before.ids.keys() - after.ids.keys()
+    ]
     first: dict[str, float] = {}
     for each in rounds:
         for id in each.ids:
             first.setdefault(id, each.at)
-    later = min([*left, *(each.at + BEGINNING for each in rounds[:1])], default=0.0)
+    later = min([*departures, *(each.at + BEGINNING for each in rounds[:1])], default=0.0)
     return {
         member.name: first[member.id]
         for member in group.members

@@ -57,8 +57,8 @@ def observe(
     """Return the names by role.
 
     ``wanted`` are the relevant connectors, empty for all; ``calls`` are given if workers are known.
-    A name that cannot be determined is no error: its role is in ``lost``, with the reason. Raises
-    ``BadInput`` for a connector that does not exist.
+    A name that cannot be determined is not an error: its role is in ``lost``, with the reason.
+    Raises ``BadInput`` for a connector that does not exist.
     """
     names: dict[Name, tuple[str, ...]] = {
         Name.GROUP: (group.id,),

@@ -46,13 +46,15 @@ _MOVING = {-1, 3, 5, 6, 7, 9, 13, 56, 74, 75, 78, 100, 103, 106}
 
 
 class OutOfRange(Exception):
-    """The leader of ``place`` does not have ``offset``, or has another record there than the one
-    that was fetched last.
+    """The leader of ``topic_partition`` does not have ``offset``, or has another record there than
+    the one that was fetched last.
     """
 
-    def __init__(self, place: TopicPartition, offset: int, *, diverged: bool = False) -> None:
-        super().__init__(f"Offset {offset} of {place} is out of range")
-        self.place, self.offset, self.diverged = place, offset, diverged
+    def __init__(
+        self, topic_partition: TopicPartition, offset: int, *, diverged: bool = False
+    ) -> None:
+        super().__init__(f"Offset {offset} of {topic_partition} is out of range")
+        self.topic_partition, self.offset, self.diverged = topic_partition, offset, diverged
 
 
 class TopicGone(Exception):
@@ -69,7 +71,7 @@ class FetchedPart:
     requested.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     data: Any
     batches: list[BatchAt]
     wanted: int
@@ -135,11 +137,11 @@ class BatchFetcher:
         ):
             self._ids = self._known
 
-    def position(self, place: TopicPartition) -> int:
-        return self._positions[place].offset
+    def position(self, topic_partition: TopicPartition) -> int:
+        return self._positions[topic_partition].offset
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Return whether there is or may be more to read: an end was not reached yet, or a leader
         does not respond. A new leader may not know yet how far its log is replicated: then its end
         is before what was read.
@@ -213,7 +215,7 @@ class BatchFetcher:
                 connection, self._ids, committed=self._committed
             )
             for part in parts:
-                if (fetched := self._took(part)) is not None:
+                if (fetched := self._fetched_part(part)) is not None:
                     found.append(fetched)
             if code:
                 raise Broken(known_code(code).name)
@@ -221,8 +223,8 @@ class BatchFetcher:
             self._lose(leader, str(e) or type(e).__name__)
         return found
 
-    def _took(self, part: PartitionData) -> FetchedPart | None:
-        partition, offset = part.place, self._positions[part.place].offset
+    def _fetched_part(self, part: PartitionData) -> FetchedPart | None:
+        partition, offset = part.topic_partition, self._positions[part.topic_partition].offset
         if part.code == _OUT_OF_RANGE or part.diverged:
             raise OutOfRange(partition, offset, diverged=part.diverged)
         if part.code == Code.TOPIC_AUTHORIZATION_FAILED:
@@ -252,10 +254,10 @@ class BatchFetcher:
         self._positions[partition] = Position(max(offset, committed.next_offset), committed.epoch)
         return FetchedPart(partition, part.data, batches, offset) if batches else None
 
-    def _refuse(self, place: TopicPartition, why: str) -> None:
-        since, _ = self._failing.get(place, (time.monotonic(), ""))
-        self._failing[place] = since, why
-        self._unled.add(place)
+    def _refuse(self, topic_partition: TopicPartition, why: str) -> None:
+        since, _ = self._failing.get(topic_partition, (time.monotonic(), ""))
+        self._failing[topic_partition] = since, why
+        self._unled.add(topic_partition)
 
     def _lose(self, leader: int, why: str) -> None:
         """Let go of a leader's connection: what it has answered in part is good for nothing."""

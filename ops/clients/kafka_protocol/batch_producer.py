@@ -176,14 +176,14 @@ class BatchProducer:
         """
         return self._leaders.led(topic)
 
-    def await_leader(self, place: TopicPartition) -> None:
+    def await_leader(self, topic_partition: TopicPartition) -> None:
         """Wait until a partition has a leader, and everything that was sent to others is
         acknowledged.
         """
         self._sender.flush()
-        self._leaders.leader(place)
+        self._leaders.leader(topic_partition)
 
-    def add(self, places: Collection[TopicPartition]) -> None:
+    def add(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Send AddPartitionsToTxn for partitions that are not in the transaction yet. Under version
         2 their first Produce adds them. Only for partitions with a leader: without one, a
         transaction does not end.
@@ -191,12 +191,12 @@ class BatchProducer:
         missing = (
             []
             if self.bumps_epoch
-            else [partition for partition in places if partition not in self._added]
+            else [partition for partition in topic_partitions if partition not in self._added]
         )
         if not missing:
             return
         request = requests.add_partitions_request(self.id, self.who, missing)
-        self._insist(
+        self._ask_until_ready(
             lambda: requests.partition_codes(
                 self._ask("add partitions to its transaction", request)
             )
@@ -205,7 +205,7 @@ class BatchProducer:
 
     def send(
         self,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         records: int,
         made: Callable[[ProducerState], Parts],
         named: Named | None = None,
@@ -213,11 +213,13 @@ class BatchProducer:
         """Produce a batch of ``records`` records to a partition that was added. ``made`` returns
         its encoded parts for a producer state.
         """
-        self._added.add(place)
-        sequence = self._sequences[place]
+        self._added.add(topic_partition)
+        sequence = self._sequences[topic_partition]
         batch = made(ProducerState(*self.who, sequence))
-        self._sender.send(self._leaders.leader(place), place, batch, named, records)
-        self._sequences[place] = (sequence + records) & _LAST_SEQUENCE
+        self._sender.send(
+            self._leaders.leader(topic_partition), topic_partition, batch, named, records
+        )
+        self._sequences[topic_partition] = (sequence + records) & _LAST_SEQUENCE
 
     def flush(self) -> None:
         """Wait until everything that was sent is acknowledged. The limit is one time-out for each
@@ -249,16 +251,18 @@ class BatchProducer:
         if member.group not in self._groups and not self.bumps_epoch:
             add = requests.add_offsets_request(self.id, self.who, member.group)
             doing = "add a consumer group to its transaction"
-            self._insist(lambda: requests.group_codes(self._ask(doing, add)))
+            self._ask_until_ready(lambda: requests.group_codes(self._ask(doing, add)))
         self._groups.add(member.group)
         version = NEW_OFFSET_COMMIT if self.bumps_epoch else requests.TXN_OFFSET_COMMIT
         request = requests.txn_offset_commit_request(self.id, self.who, member, offsets, version)
         if self._wire.newest(request) < version:
             raise Refusal(Code.UNSUPPORTED_VERSION)
-        self._insist(lambda: self._give(member.group, request), ASK_AGAIN, patience)
+        self._ask_until_ready(
+            lambda: self._commit_group_offsets(member.group, request), ASK_AGAIN, patience
+        )
         self._has_begun = True
 
-    def _give(self, group: str, request: Any) -> set[int]:
+    def _commit_group_offsets(self, group: str, request: Any) -> set[int]:
         """Send ``request`` to the coordinator of ``group``, and return the errors in its answer."""
         coordinator = self._group_coordinators.pop(group, None)
         if coordinator is None:
@@ -282,7 +286,9 @@ class BatchProducer:
         if not self._added and not self._groups:
             return
         if not self.bumps_epoch:
-            self._insist(lambda: {self._end(commit, OLD_END).error_code}, patience=patience)
+            self._ask_until_ready(
+                lambda: {self._end(commit, OLD_END).error_code}, patience=patience
+            )
             self._forget()
             return
         self._has_begun = bool(self._has_begun or self._sender.opened or self._add_again(patience))
@@ -375,7 +381,7 @@ class BatchProducer:
             "end its transaction", requests.end_request(self.id, self.who, commit, version)
         )
 
-    def _insist(
+    def _ask_until_ready(
         self,
         ask: Callable[[], set[int]],
         busy: Collection[int] = _BUSY,

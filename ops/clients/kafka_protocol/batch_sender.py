@@ -48,11 +48,11 @@ OPENING_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch for ``place``. ``opens``: it is the first one there, and is sent again if the
-    coordinator is busy.
+    """A batch for ``topic_partition``. ``opens``: it is the first one there, and is sent again if
+    the coordinator is busy.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     named: Named | None
     parts: Parts
     count: int
@@ -113,7 +113,7 @@ class BatchSender:
     def send(
         self,
         leader: int,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         batch: Parts,
         named: Named | None = None,
         count: int = 0,
@@ -121,14 +121,14 @@ class BatchSender:
         """Produce ``batch``, in parts, of ``count`` records. Wait only for answers that must
         precede it.
         """
-        while place in self._opening:
+        while topic_partition in self._opening:
             self._open(leader)
             self._await_answer(leader)
-        if place in self.opened:
-            self._transmit(leader, [_Batch(place, named, batch, count)])
+        if topic_partition in self.opened:
+            self._transmit(leader, [_Batch(topic_partition, named, batch, count)])
             return
-        self._opening.add(place)
-        self._waiting[leader].append(_Batch(place, named, batch, count, opens=True))
+        self._opening.add(topic_partition)
+        self._waiting[leader].append(_Batch(topic_partition, named, batch, count, opens=True))
         if sum(len(part) for each in self._waiting[leader] for part in each.parts) >= OPENING_BYTES:
             self._open(leader)
 
@@ -178,7 +178,9 @@ class BatchSender:
 
     def _post(self, connection: RawConnection, leader: int, sent: _Sent) -> None:
         version = NEW_PRODUCE if self.adds_partitions else OLD_PRODUCE
-        batches = sorted(((each.place, each.parts) for each in sent.batches), key=itemgetter(0))
+        batches = sorted(
+            ((each.topic_partition, each.parts) for each in sent.batches), key=itemgetter(0)
+        )
         parts = produce_parts(version, self._id, int(self._timeout * 1000), batches)
         try:
             sent.number = connection.send_parts(KEY, version, parts, flexible=version >= FLEXIBLE)
@@ -197,22 +199,24 @@ class BatchSender:
         parts, throttled = self._parts(connection.bytes(connection.left))
         connection.allow(throttled)
         self._unanswered[leader].popleft()
-        if missing := [each.place for each in sent.batches if each.place not in parts]:
+        if missing := [
+            each.topic_partition for each in sent.batches if each.topic_partition not in parts
+        ]:
             raise Broken(f"the answer lacks {missing[0].topic}-{missing[0].partition}")
         busy, refused = [], []
         for each in sent.batches:
-            code = parts[each.place].error_code
+            code = parts[each.topic_partition].error_code
             if not code:
-                self.opened.add(each.place)
+                self.opened.add(each.topic_partition)
             elif each.opens and sent.is_repeated(code):
                 busy.append(each)
                 continue
             else:
                 refused.append(each)
-            self._opening.discard(each.place)
+            self._opening.discard(each.topic_partition)
         if refused:
-            self._opening.difference_update(each.place for each in busy)
-            _raise(refused[0], parts[refused[0].place])
+            self._opening.difference_update(each.topic_partition for each in busy)
+            _raise(refused[0], parts[refused[0].topic_partition])
         if busy:
             time.sleep(next(sent.pauses))
             sent.batches = busy
@@ -241,7 +245,7 @@ def _raise(batch: _Batch, part: Any) -> None:
         faults = part.record_errors
         record = faults[0].batch_index if faults else None
         message = faults[0].batch_index_error_message if faults else part.error_message
-        topic = batch.place.topic
+        topic = batch.topic_partition.topic
         raise Refusal(
             e.code, batch.named, record, message, topic if batch.count == 1 else None, topic
         ) from e

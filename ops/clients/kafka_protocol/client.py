@@ -454,22 +454,22 @@ class _Pipeline:
 
     def _answered(self, key: str, answer: Any) -> None:
         self._in_flight -= 1
-        self._tell(key, Code.NONE, answer)
+        self._report(key, Code.NONE, answer)
         self.fill()
 
     def _failed(self, key: str, error: Exception) -> None:
         self._in_flight -= 1
-        self._tell(key, Code.NO_ANSWER, None)
+        self._report(key, Code.NO_ANSWER, None)
         if not self._in_flight:
             self._rest_is_not_sent()
 
     def _rest_is_not_sent(self) -> None:
         self._ended = True
         for key, _ in self._requests:
-            self._tell(key, Code.NOT_SENT, None)
+            self._report(key, Code.NOT_SENT, None)
         self._finish()
 
-    def _tell(self, key: str, code: Code, answer: Any) -> None:
+    def _report(self, key: str, code: Code, answer: Any) -> None:
         try:
             self._on_answer(key, code, answer)
         except Exception as e:  # noqa: BLE001  # kafka-python would only log it, and the pipeline would never finish

@@ -44,19 +44,19 @@ class ColumnReader(Headers):
     _ahead: tuple[RawConnection, int, TopicPartition, int] | None = None
     _end = 0
 
-    def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Any]:
+    def read(self, topic_partition: TopicPartition, start: int, end: int) -> Iterator[Any]:
         self._end = end
-        yield from super().read(place, start, end)
+        yield from super().read(topic_partition, start, end)
 
     def close(self) -> None:
         self._ahead = None
         super().close()
 
-    def _fetch(self, place: TopicPartition, offset: int) -> Iterator[Any]:
+    def _fetch(self, topic_partition: TopicPartition, offset: int) -> Iterator[Any]:
         import numpy as np
 
-        connection = self._asked(place, offset)
-        part = partition_of(connection, place, committed=True)
+        connection = self._asked(topic_partition, offset)
+        part = partition_of(connection, topic_partition, committed=True)
         data = np.empty(part.size + PADDING, np.uint8)
         connection.into(data.data[: part.size])
         connection.skip(connection.left)
@@ -65,8 +65,10 @@ class ColumnReader(Headers):
         resume_at = answer.next_offset
         if resume_at is not None and resume_at < self._end and not answer.is_old:
             # The broker makes the next answer while this one is worked on.
-            number = connection.send(request(place, resume_at, FETCH_BYTES, committed=True))
-            self._ahead = connection, number, place, resume_at
+            number = connection.send(
+                request(topic_partition, resume_at, FETCH_BYTES, committed=True)
+            )
+            self._ahead = connection, number, topic_partition, resume_at
         try:
             for batch in found:
                 check(data, batch)
@@ -74,24 +76,24 @@ class ColumnReader(Headers):
                 yield Chunk(offset, next_offset, subset)
         except (ValueError, OSError) as e:
             raise ConnectctlError(
-                f"{place} has records that cannot be read", why=str(e), code="garbled"
+                f"{topic_partition} has records that cannot be read", why=str(e), code="garbled"
             ) from e
         if resume_at is not None:
             yield Chunk(offset, resume_at, columns(data, []))
         if answer.is_old:
             raise OldFormat
 
-    def _asked(self, place: TopicPartition, offset: int) -> RawConnection:
+    def _asked(self, topic_partition: TopicPartition, offset: int) -> RawConnection:
         """A connection on which the answer about ``offset`` begins."""
-        connection = self._connection(place)
+        connection = self._connection(topic_partition)
         ahead, self._ahead = self._ahead, None
         if ahead is not None:
             other, number, *about = ahead
             other.await_answer(number)
-            if about == [place, offset]:
+            if about == [topic_partition, offset]:
                 return other
             other.skip(other.left)
-        connection.ask(request(place, offset, FETCH_BYTES, committed=True))
+        connection.ask(request(topic_partition, offset, FETCH_BYTES, committed=True))
         return connection
 
 

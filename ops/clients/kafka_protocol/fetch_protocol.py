@@ -56,7 +56,7 @@ class PartitionData(NamedTuple):
     transactions among them. ``diverged``: the log no longer has what was fetched.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     code: int
     end: int
     first: int

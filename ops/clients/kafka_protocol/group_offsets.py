@@ -26,7 +26,8 @@ _MEMBERS = (
     Code.NON_EMPTY_GROUP,
     Code.GROUP_SUBSCRIBED_TO_TOPIC,
 )
-"""A coordinator's responses to a change by a client that is no member while the group has members.
+"""A coordinator's responses to a change by a client that is not a member while the group has
+members.
 """
 _GENERATION_OF_NOBODY = -1
 _COMMIT_VERSION = 9
@@ -62,9 +63,9 @@ def commit(coordinator: Coordinator, offsets: Mapping[TopicPartition, int]) -> N
     coordinator.until(once)
 
 
-def delete(coordinator: Coordinator, places: Sequence[TopicPartition]) -> None:
-    """Delete what the group has committed of ``places``; raises as ``commit`` does. A group that is
-    gone has nothing.
+def delete(coordinator: Coordinator, topic_partitions: Sequence[TopicPartition]) -> None:
+    """Delete what the group has committed of ``topic_partitions``; raises as ``commit`` does. A
+    group that is gone has nothing.
     """
     from kafka.protocol.consumer import OffsetDeleteRequest
 
@@ -72,7 +73,7 @@ def delete(coordinator: Coordinator, places: Sequence[TopicPartition]) -> None:
     partition_of = topic_of.OffsetDeleteRequestPartition
     topics = [
         topic_of(name=topic, partitions=[partition_of(partition_index=p) for p in parts])
-        for topic, parts in by_topic(sorted(places)).items()
+        for topic, parts in by_topic(sorted(topic_partitions)).items()
     ]
     request = OffsetDeleteRequest(group_id=coordinator.group, topics=topics)
 
@@ -118,7 +119,7 @@ def _check_topics(coordinator: Coordinator, answer: Any, operation: Operation) -
         _check(coordinator, part.error_code, str(partition), operation)
 
 
-def _check(coordinator: Coordinator, code: int, place: str, operation: Operation) -> None:
+def _check(coordinator: Coordinator, code: int, topic_partition: str, operation: Operation) -> None:
     """Raises for an error's ``code``; ``operation`` on the group is what it needs. See
     ``Coordinator.check``.
     """
@@ -129,8 +130,10 @@ def _check(coordinator: Coordinator, code: int, place: str, operation: Operation
             Right(operation, Resource.GROUP, group),
         )
     if code == Code.TOPIC_AUTHORIZATION_FAILED:
-        topic = place.rpartition("-")[0]
-        raise not_authorized(f"Not authorized to change offsets of {place}", read_topic(topic))
+        topic = topic_partition.rpartition("-")[0]
+        raise not_authorized(
+            f"Not authorized to change offsets of {topic_partition}", read_topic(topic)
+        )
     if code in _MEMBERS:
         raise Refused(
             f"The offsets of the group {group} were not changed: it has members",
@@ -139,8 +142,9 @@ def _check(coordinator: Coordinator, code: int, place: str, operation: Operation
             code="in-use",
         )
     if code == Code.UNKNOWN_TOPIC_OR_PARTITION:
-        raise BadInput(f"Partition not found: {place}", code="no-topic")
+        raise BadInput(f"Partition not found: {topic_partition}", code="no-topic")
     if coordinator.check(code):
         raise ConnectctlError(
-            f"The offsets of {group} could not be changed", why=f"{place} {name_of(code)}".strip()
+            f"The offsets of {group} could not be changed",
+            why=f"{topic_partition} {name_of(code)}".strip(),
         )

@@ -64,9 +64,11 @@ class Headers:
             self._connections.popitem()[1].close()
         self._wire.close()
 
-    def read(self, place: TopicPartition, start: int, end: int) -> Iterator[Batch | Marker]:
-        """Yield the batches and markers of ``place`` from ``start`` on that begin before ``end``,
-        in the order of the log.
+    def read(
+        self, topic_partition: TopicPartition, start: int, end: int
+    ) -> Iterator[Batch | Marker]:
+        """Yield the batches and markers of ``topic_partition`` from ``start`` on that begin before
+        ``end``, in the order of the log.
 
         ``end`` is at most the high watermark. The first batch may begin before ``start``. What
         retention removes meanwhile is left out. Raises ``Unreachable``, ``NotAuthorized``.
@@ -74,7 +76,7 @@ class Headers:
         deadline = time.monotonic() + self._timeout
         while start < end:
             try:
-                for found in self._fetch(place, start):
+                for found in self._fetch(topic_partition, start):
                     if found.offset >= end:
                         return
                     start = max(start, found.next_offset)
@@ -82,7 +84,7 @@ class Headers:
                     deadline = time.monotonic() + self._timeout
                 if time.monotonic() > deadline:
                     raise Unreachable(
-                        f"{place} cannot be read",
+                        f"{topic_partition} cannot be read",
                         why=f"no records returned at offset {start} of {end}",
                     )
             except _Start as e:
@@ -91,7 +93,7 @@ class Headers:
                 if time.monotonic() > deadline:
                     why = str(e) or type(e).__name__
                     raise Unreachable(
-                        f"{place} cannot be read", why=why, next_step="Try again later."
+                        f"{topic_partition} cannot be read", why=why, next_step="Try again later."
                     ) from e
                 self._forget()
                 time.sleep(PAUSE)
@@ -103,15 +105,15 @@ class Headers:
         self.close()
         self._leaders.clear()
 
-    def _connection(self, place: TopicPartition) -> RawConnection:
+    def _connection(self, topic_partition: TopicPartition) -> RawConnection:
         from kafka.protocol.consumer.fetch import FetchRequest
 
-        if place not in self._leaders:
-            known = Leaders(self._wire).leaders([place.topic])
+        if topic_partition not in self._leaders:
+            known = Leaders(self._wire).leaders([topic_partition.topic])
             self._leaders |= {
                 where: who for where, who in known.items() if not isinstance(who, Code)
             }
-        leader = self._leaders.get(place)
+        leader = self._leaders.get(topic_partition)
         if leader is None:
             raise _Moved("it has no leader")
         if leader not in self._connections:
@@ -124,11 +126,11 @@ class Headers:
             self._connections[leader] = RawConnection(self._wire, leader, self._timeout)
         return self._connections[leader]
 
-    def _fetch(self, place: TopicPartition, offset: int) -> Iterator[Batch | Marker]:
-        connection = self._connection(place)
-        connection.ask(request(place, offset))
+    def _fetch(self, topic_partition: TopicPartition, offset: int) -> Iterator[Batch | Marker]:
+        connection = self._connection(topic_partition)
+        connection.ask(request(topic_partition, offset))
         try:
-            yield from _walk(connection, place)
+            yield from _walk(connection, topic_partition)
         except GeneratorExit:
             # The reader has enough; the rest of the answer is cheaper to read than a new connection
             # to make.
@@ -150,31 +152,38 @@ class _Start(Exception):
 
 
 def request(
-    place: TopicPartition, offset: int, most: int = FETCH_BYTES, *, committed: bool = False
+    topic_partition: TopicPartition,
+    offset: int,
+    most: int = FETCH_BYTES,
+    *,
+    committed: bool = False,
 ) -> Any:
-    """Return the Fetch request for ``most`` bytes of ``place``; ``committed``: up to the last
-    stable offset, with the aborted transactions.
+    """Return the Fetch request for ``most`` bytes of ``topic_partition``; ``committed``: up to the
+    last stable offset, with the aborted transactions.
     """
     return fetch_request(
-        {place: Position(offset)}, {}, FetchLimits(most, most, WAIT_MS), committed=committed
+        {topic_partition: Position(offset)},
+        {},
+        FetchLimits(most, most, WAIT_MS),
+        committed=committed,
     )
 
 
 def partition_of(
-    connection: RawConnection, place: TopicPartition, *, committed: bool = False
+    connection: RawConnection, topic_partition: TopicPartition, *, committed: bool = False
 ) -> PartitionData:
     """Return the partition of a response, without its batches, which follow on the connection."""
     code, parts = read_response(connection, {}, committed=committed, hold=False)
     found = next(parts, None)
     if code or found is None:
         raise _Moved(known_code(code).name)
-    _check(found.code, place, found.first)
+    _check(found.code, topic_partition, found.first)
     return found
 
 
-def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | Marker]:
+def _walk(connection: RawConnection, topic_partition: TopicPartition) -> Iterator[Batch | Marker]:
     """Yield the headers in one response. The last batch of it may be cut off: its header is enough."""
-    remaining = partition_of(connection, place).size
+    remaining = partition_of(connection, topic_partition).size
     take, skip, header = connection.take, connection.skip, HEADER.size
     while remaining >= header:
         fields = take(HEADER)
@@ -187,7 +196,7 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
             rest = fields[1] + LENGTH.size - header
             if rest < 0:
                 raise ConnectctlError(
-                    f"{place} has records of Kafka before 0.11", code="unsupported"
+                    f"{topic_partition} has records of Kafka before 0.11", code="unsupported"
                 )
         elif fields[5] & CONTROL:
             if remaining < length:
@@ -203,14 +212,17 @@ def _walk(connection: RawConnection, place: TopicPartition) -> Iterator[Batch | 
         remaining -= rest
 
 
-def _check(code: int, place: TopicPartition, first: int) -> None:
+def _check(code: int, topic_partition: TopicPartition, first: int) -> None:
     if code == _OUT_OF_RANGE and first >= 0:
         raise _Start(first)
     if code == Code.TOPIC_AUTHORIZATION_FAILED:
         raise not_authorized(
-            f"Not authorized to read the topic {place.topic}", read_topic(place.topic)
+            f"Not authorized to read the topic {topic_partition.topic}",
+            read_topic(topic_partition.topic),
         )
     if code in _MOVING:
         raise _Moved(known_code(code).name)
     if code:
-        raise Unreachable(f"{place} cannot be read", why=f"error {code}: {known_code(code).name}")
+        raise Unreachable(
+            f"{topic_partition} cannot be read", why=f"error {code}: {known_code(code).name}"
+        )

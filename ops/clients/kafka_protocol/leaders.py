@@ -39,7 +39,7 @@ class Leaders:
     def __init__(self, wire: KafkaProtocolClient) -> None:
         self._wire = wire
 
-    def places(self, topics: Sequence[str]) -> list[TopicPartition]:
+    def topic_partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         answer = self._described(topics)
         hidden = [
             topic.name
@@ -84,7 +84,7 @@ class Leaders:
         ]
 
     def producers(
-        self, places: Sequence[TopicPartition]
+        self, topic_partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
         """Return the producers that the leader of each partition remembers, or its error code
         (DescribeProducers, KIP-664).
@@ -105,12 +105,17 @@ class Leaders:
                 known = tuple(map(_producer, part.active_producers))
                 yield partition, known_code(part.error_code) if part.error_code else known
 
-        return self._of_leaders("describe producers", places, request, read)
+        return self._of_leaders("describe producers", topic_partitions, request, read)
 
-    def bounds(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Bounds | Code]:
-        stable, end = self.offsets(places, LATEST, committed=True), self.offsets(places, LATEST)
+    def bounds(
+        self, topic_partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, Bounds | Code]:
+        stable, end = (
+            self.offsets(topic_partitions, LATEST, committed=True),
+            self.offsets(topic_partitions, LATEST),
+        )
         found: dict[TopicPartition, Bounds | Code] = {}
-        for partition in places:
+        for partition in topic_partitions:
             low, high = stable[partition], end[partition]
             # Only the codes are of type Code; an offset is a plain number.
             if isinstance(low, Code) or isinstance(high, Code):
@@ -120,9 +125,9 @@ class Leaders:
         return found
 
     def offsets(
-        self, places: Sequence[TopicPartition], timestamp: int, *, committed: bool = False
+        self, topic_partitions: Sequence[TopicPartition], timestamp: int, *, committed: bool = False
     ) -> dict[TopicPartition, Offset | Code | None]:
-        """The first offset of each place with a time of ``timestamp`` or later, in milliseconds
+        """The first offset of each partition with a time of ``timestamp`` or later, in milliseconds
         since the epoch.
 
         None where there is none, which is an answer for a time alone. ``LATEST`` gives the end,
@@ -150,9 +155,11 @@ class Leaders:
                 none = found is None and timestamp in (LATEST, EARLIEST)
                 yield partition, Code.LEADER_NOT_AVAILABLE if none else found
 
-        return self._of_leaders("list offsets", places, request, read)
+        return self._of_leaders("list offsets", topic_partitions, request, read)
 
-    def mark(self, place: TopicPartition, producer: PartitionProducer, *, commit: bool) -> Code:
+    def mark(
+        self, topic_partition: TopicPartition, producer: PartitionProducer, *, commit: bool
+    ) -> Code:
         from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
         kind = WriteTxnMarkersRequest.WritableTxnMarker
@@ -162,7 +169,9 @@ class Leaders:
             transaction_result=commit,
             coordinator_epoch=max(0, producer.coordinator_epoch),
             topics=[
-                kind.WritableTxnMarkerTopic(name=place.topic, partition_indexes=[place.partition])
+                kind.WritableTxnMarkerTopic(
+                    name=topic_partition.topic, partition_indexes=[topic_partition.partition]
+                )
             ],
         )
         request = WriteTxnMarkersRequest(markers=[marker], max_version=1)
@@ -173,9 +182,9 @@ class Leaders:
                     (where, known_code(part.error_code)) for where, part in parts_of(one.topics)
                 )
 
-        return self._of_leaders("write a transaction marker", [place], lambda some: request, read)[
-            place
-        ]
+        return self._of_leaders(
+            "write a transaction marker", [topic_partition], lambda some: request, read
+        )[topic_partition]
 
     def leaders(self, topics: Sequence[str] | None) -> dict[TopicPartition, int | Code]:
         """Return the leader of each partition of ``topics`` (None: of all), or the error code; a
@@ -202,17 +211,17 @@ class Leaders:
     def _of_leaders(
         self,
         doing: str,
-        places: Sequence[TopicPartition],
+        topic_partitions: Sequence[TopicPartition],
         request: Callable[[Sequence[TopicPartition]], Any],
         read: Callable[[Any], Iterator[tuple[TopicPartition, Item | Code]]],
     ) -> dict[TopicPartition, Item | Code]:
         """Ask the leader of each partition, all leaders concurrently."""
-        if not places:
+        if not topic_partitions:
             return {}
-        leaders = self.leaders(sorted({partition.topic for partition in places}))
+        leaders = self.leaders(sorted({partition.topic for partition in topic_partitions}))
         found: dict[TopicPartition, Item | Code] = {}
         parts: dict[int, list[TopicPartition]] = defaultdict(list)
-        for partition in places:
+        for partition in topic_partitions:
             leader = leaders.get(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
             if isinstance(leader, Code):
                 found[partition] = leader
@@ -278,10 +287,10 @@ def metadata_request(topics: Sequence[str] | None, *, newest: int = 9, **more: b
     )
 
 
-def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(topic_partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """The numbers of partitions by topic, as most requests want them."""
     found: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in places:
+    for topic, partition in topic_partitions:
         found[topic].append(partition)
     return found
 

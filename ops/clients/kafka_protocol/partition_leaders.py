@@ -46,17 +46,19 @@ class PartitionLeaders:
             if not isinstance(leader, Code)
         ]
 
-    def leader(self, place: TopicPartition) -> int:
+    def leader(self, topic_partition: TopicPartition) -> int:
         """Return the leader of a partition of a topic that was looked up; wait for one as long as
         for the topic.
         """
-        leader = self._leaders[place.topic][place.partition]
+        leader = self._leaders[topic_partition.topic][topic_partition.partition]
         if isinstance(leader, Code):
             self._await(
-                place.topic,
-                lambda leaders: not isinstance(leaders.get(place.partition, leader), Code),
+                topic_partition.topic,
+                lambda leaders: (
+                    not isinstance(leaders.get(topic_partition.partition, leader), Code)
+                ),
             )
-            leader = self._leaders[place.topic][place.partition]
+            leader = self._leaders[topic_partition.topic][topic_partition.partition]
         return int(leader)
 
     def _await(self, topic: str, enough: Callable[[dict[int, int | Code]], bool]) -> None:

@@ -34,8 +34,8 @@ def transactions_holding(
     """
     producers, where = frozenset(candidates), None
     with suppress(ConnectctlError):
-        if places := calls.places([TOPIC]):
-            where = TopicPartition(TOPIC, coordinator_partition(group, len(places)))
+        if topic_partitions := calls.topic_partitions([TOPIC]):
+            where = TopicPartition(TOPIC, coordinator_partition(group, len(topic_partitions)))
     try:
         listed = calls.listed(states=("Ongoing", *sorted(ENDING))).seen
         found = calls.describe(sorted({*producers, *(each.id for each in listed)})).values()

@@ -59,7 +59,9 @@ def readable(sockets: Iterable[R], seconds: float) -> list[R]:
 
 
 class Broken(OSError):
-    """The connection is gone, or what came is no answer to what was asked. A new one may do."""
+    """The connection is closed, or what was received does not answer the request. Another
+    connection may be able to.
+    """
 
 
 class RawConnection:
@@ -245,17 +247,17 @@ class RawConnection:
         self.left -= count
         return bytes(self._view[at : self._at])
 
-    def into(self, place: memoryview) -> None:
-        """The next bytes of the answer, as many as there is room in ``place``."""
-        count = len(place)
+    def into(self, buffer: memoryview) -> None:
+        """The next bytes of the answer, as many as there is room in ``buffer``."""
+        count = len(buffer)
         if count > self.left:
             raise Broken("the answer is shorter than its declared length")
         self.left -= count
         buffered = min(count, self._filled - self._at)
-        place[:buffered] = self._view[self._at : self._at + buffered]
+        buffer[:buffered] = self._view[self._at : self._at + buffered]
         self._at += buffered
         while buffered < count:
-            buffered += self._receive(place[buffered:])
+            buffered += self._receive(buffer[buffered:])
 
     def skip(self, count: int) -> None:
         """Leave out ``count`` bytes of the answer."""
@@ -330,8 +332,8 @@ class RawConnection:
         self._at, self._filled = 0, self._filled - self._at
         self._buffer, self._view = buffer, memoryview(buffer)
 
-    def _receive(self, place: memoryview) -> int:
-        got: int = self._socket.recv_into(place)
+    def _receive(self, buffer: memoryview) -> int:
+        got: int = self._socket.recv_into(buffer)
         if not got:
             raise Broken("the broker closed the connection")
         return got

@@ -66,53 +66,60 @@ class TransactionLog:
 
         return Kafka(self._properties, timeout=self._timeout)
 
-    def behind(
-        self, place: TopicPartition, producer: PartitionProducer, since_ms: int | None
+    def preceding(
+        self, topic_partition: TopicPartition, producer: PartitionProducer, since_ms: int | None
     ) -> PrecedingLog:
         start = producer.start_offset or 0
         begin, reached = (
-            (start, math.inf) if since_ms is None else self._begin(place, since_ms, start)
+            (start, math.inf) if since_ms is None else self._begin(topic_partition, since_ms, start)
         )
         right: Right | None = None
         if since_ms is not None and reached != math.inf:
-            compacted = self._compacted(place, since_ms)
-            right = describe_configs(place.topic) if compacted is None else None
+            compacted = self._compacted(topic_partition, since_ms)
+            right = describe_configs(topic_partition.topic) if compacted is None else None
             reached = reached if compacted is False else math.inf
         with closing(Headers(self._properties, timeout=self._timeout)) as headers:
             return replace(
-                behind(headers.read(place, begin, start + 1), producer, reached), right=right
+                preceding_log(headers.read(topic_partition, begin, start + 1), producer, reached),
+                right=right,
             )
 
-    def _begin(self, place: TopicPartition, since_ms: int, start: int) -> tuple[int, float]:
+    def _begin(
+        self, topic_partition: TopicPartition, since_ms: int, start: int
+    ) -> tuple[int, float]:
         """Return the offset at which to begin, and the time from which on all markers are after it.
 
         A marker has the broker's time, and every record with this time or a later one is after the
         first such record, whatever the times of producers.
         """
-        first, since = self._offsets(place, EARLIEST, since_ms)
+        first, since = self._offsets(topic_partition, EARLIEST, since_ms)
         begin = start if since is None else min(since, start)
         is_complete = first is not None and (begin > first or first == 0) and start - begin <= REACH
         return max(begin, start - REACH), since_ms if is_complete else math.inf
 
-    def _offsets(self, place: TopicPartition, *timestamps: int) -> list[Offset | None]:
+    def _offsets(self, topic_partition: TopicPartition, *timestamps: int) -> list[Offset | None]:
         with closing(KafkaProtocolClient(self._properties, timeout=self._timeout)) as wire:
             leaders = Leaders(wire)
-            answers = [leaders.offsets([place], timestamp)[place] for timestamp in timestamps]
+            answers = [
+                leaders.offsets([topic_partition], timestamp)[topic_partition]
+                for timestamp in timestamps
+            ]
         found: list[Offset | None] = []
         for answer in answers:
             if isinstance(answer, Code):
                 raise Unreachable(
-                    f"No offsets available for {place}", why=verdict(PRODUCERS, answer).meaning
+                    f"No offsets available for {topic_partition}",
+                    why=verdict(PRODUCERS, answer).meaning,
                 )
             found.append(answer)
         return found
 
-    def _compacted(self, place: TopicPartition, since_ms: int) -> bool | None:
+    def _compacted(self, topic_partition: TopicPartition, since_ms: int) -> bool | None:
         """Return whether compaction may have removed a marker that is not older than this time.
 
         None where this principal may not see the topic's configuration.
         """
-        config = self._kafka().topics([place.topic])[place.topic].config
+        config = self._kafka().topics([topic_partition.topic])[topic_partition.topic].config
         if not config:
             return None
         kept = int(config.get("delete.retention.ms", 0))
@@ -122,7 +129,7 @@ class TransactionLog:
         )
 
 
-def behind(
+def preceding_log(
     found: Iterable[Batch | Marker], producer: PartitionProducer, since_ms: float
 ) -> PrecedingLog:
     """Return the part of ``found``, the log up to the transaction's first batch, that belongs to

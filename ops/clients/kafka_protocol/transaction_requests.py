@@ -45,9 +45,11 @@ _NOT_ATTEMPTED = 55
 """OPERATION_NOT_ATTEMPTED: the error of a partition that was refused only with others."""
 
 
-def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[TopicPartition]) -> Any:
-    """AddPartitionsToTxn of ``places`` for the transactional id ``id_``; ``who`` are its producer
-    id and epoch.
+def add_partitions_request(
+    id_: str, who: tuple[int, int], topic_partitions: Iterable[TopicPartition]
+) -> Any:
+    """AddPartitionsToTxn of ``topic_partitions`` for the transactional id ``id_``; ``who`` are its
+    producer id and epoch.
     """
     from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
@@ -57,7 +59,8 @@ def add_partitions_request(id_: str, who: tuple[int, int], places: Iterable[Topi
         v3_and_below_producer_id=who[0],
         v3_and_below_producer_epoch=who[1],
         v3_and_below_topics=[
-            topic_of(name=name, partitions=each) for name, each in by_topic(places).items()
+            topic_of(name=name, partitions=each)
+            for name, each in by_topic(topic_partitions).items()
         ],
         max_version=3,
     )

@@ -74,7 +74,7 @@ class TransactionalWriter:
         largest: int | None,
         too_large: Callable[[str, str, str], Exception],
         patience: float = TOPIC_PATIENCE,
-        check: Callable[[Collection[TopicPartition]], None] = lambda places: None,
+        check: Callable[[Collection[TopicPartition]], None] = lambda topic_partitions: None,
     ):
         self._producer, self._codec, self._batch_bytes = producer, codec, batch_bytes
         self._largest, self._too_large, self._check = largest, too_large, check
@@ -148,7 +148,11 @@ class TransactionalWriter:
         self._producer.add(partitions)
 
     def _encoded(
-        self, place: TopicPartition, batch: RowBatch, named: Named | None, stamp: ProducerState
+        self,
+        topic_partition: TopicPartition,
+        batch: RowBatch,
+        named: Named | None,
+        stamp: ProducerState,
     ) -> Parts:
         encoded = batch.encode(stamp, self._codec)
         size = sum(map(len, encoded))
@@ -159,11 +163,11 @@ class TransactionalWriter:
             and size > self._largest
         ):
             limit = (
-                f"the limit of {place.topic} is {self._largest} bytes (max.message.bytes or "
-                "max.request.size)"
+                f"the limit of {topic_partition.topic} is {self._largest} bytes "
+                "(max.message.bytes or max.request.size)"
             )
             raise self._too_large(
-                named(0), place.topic, f"its record batch has {size} bytes; {limit}"
+                named(0), topic_partition.topic, f"its record batch has {size} bytes; {limit}"
             )
         return encoded
 

@@ -277,7 +277,7 @@ class TransactionClient(ClusterClient, Leaders):
                 found[broker] = answer
         return found, gaps
 
-    def all_places(self) -> Observation[list[TopicPartition]]:
+    def all_topic_partitions(self) -> Observation[list[TopicPartition]]:
         gaps = self._names.gaps("topics", Resource.TOPIC, (), self.hidden)
         return observation_of(sorted(self.leaders(None)), gaps)
 
@@ -317,9 +317,10 @@ def _quoted(text: str) -> str:
 
 
 def written_by(
-    kafka: Connection, ids: Sequence[str], places: Sequence[TopicPartition]
+    kafka: Connection, ids: Sequence[str], topic_partitions: Sequence[TopicPartition]
 ) -> frozenset[str]:
-    """Return the topics of ``places`` whose leaders remember the producer of one of ``ids``.
+    """Return the topics of ``topic_partitions`` whose leaders remember the producer of one of
+    ``ids``.
 
     The coordinator of an id knows its producer id, and the leader of each partition remembers the
     producers that wrote there lately. What may not be seen is left out: it proves nothing.
@@ -327,7 +328,7 @@ def written_by(
     with closing(TransactionClient(kafka.client, timeout=kafka.timeout)) as calls:
         described = calls.describe(ids).values()
         producers = {found.producer_id for found in described if isinstance(found, Transaction)}
-        remembered = calls.producers(places) if producers else {}
+        remembered = calls.producers(topic_partitions) if producers else {}
     return frozenset(
         partition.topic
         for partition, found in remembered.items()

@@ -326,9 +326,9 @@ class Kafka(Connection):
         return self.ask("read topics", lambda: read_group_log(self, group_id, since_ms))
 
     def positions(
-        self, places: Sequence[TopicPartition], *, earliest: bool
+        self, topic_partitions: Sequence[TopicPartition], *, earliest: bool
     ) -> dict[TopicPartition, int]:
-        return reset_positions(self, places, earliest=earliest)
+        return reset_positions(self, topic_partitions, earliest=earliest)
 
     def extents(self, topics: Sequence[str]) -> dict[str, dict[int, OffsetRange]]:
         return read_extents(self, self._known(topics))

@@ -112,7 +112,7 @@ def failure(
         last_words = None
     if right is not None and error.name().endswith("_AUTHORIZATION_FAILED"):
         return not_authorized(f"Not authorized to {doing} (Kafka at {bootstrap})", right)
-    why = last_words or said(error)
+    why = last_words or text_of(error)
     cut_short = error.name() == "_AUTHENTICATION" and _CUT_SHORT.search(error.str()) is not None
     if (error.name() in _LOGIN and not cut_short) or _refuses(last_words):
         return login_refused(doing, bootstrap, why)
@@ -143,7 +143,7 @@ def _refuses(words: str | None) -> bool:
     return words is not None and "authentication" in words.lower() and not _CUT_SHORT.search(words)
 
 
-def said(error: KafkaError) -> str:
+def text_of(error: KafkaError) -> str:
     """Return librdkafka's text of the error, with its name if the text only has the subject, as for
     some responses.
     """

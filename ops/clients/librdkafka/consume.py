@@ -93,18 +93,20 @@ class Progress:
                 next_step="Try again, with a longer --timeout if the cluster is slow.",
             )
 
-    def advance(self, place: TopicPartition, position: int) -> None:
+    def advance(self, topic_partition: TopicPartition, position: int) -> None:
         """Note that everything before ``position`` and the end was returned."""
         self.received = time.monotonic()
-        self.positions[place] = max(min(position, self.ends[place]), self.positions[place])
-        if self.positions[place] >= self.ends[place]:
-            self.pending.discard(place)
+        self.positions[topic_partition] = max(
+            min(position, self.ends[topic_partition]), self.positions[topic_partition]
+        )
+        if self.positions[topic_partition] >= self.ends[topic_partition]:
+            self.pending.discard(topic_partition)
 
-    def end_event(self, place: TopicPartition, position: int) -> None:
+    def end_event(self, topic_partition: TopicPartition, position: int) -> None:
         """Note that the consumer has reached the end of what it may read."""
-        self.advance(place, position)
-        if place in self.pending:
-            self.held_back[place] = position
+        self.advance(topic_partition, position)
+        if topic_partition in self.pending:
+            self.held_back[topic_partition] = position
 
 
 def consume_to(

@@ -97,7 +97,11 @@ def offsets_at(
     patience = _Patience(kafka.timeout)
     layouts = layouts_of(kafka, topics, patience)
     at = _asked(
-        kafka, _places(layouts), OffsetSpec.for_timestamp(timestamp), patience, none=_NO_SUCH
+        kafka,
+        _topic_partitions(layouts),
+        OffsetSpec.for_timestamp(timestamp),
+        patience,
+        none=_NO_SUCH,
     )
     ends = end_offsets(kafka, topics)
     return {
@@ -109,19 +113,23 @@ def offsets_at(
     }
 
 
-def latest_of(kafka: Connection, place: TopicPartition) -> Offset | None:
+def latest_of(kafka: Connection, topic_partition: TopicPartition) -> Offset | None:
     """Return the high watermark of one partition, as soon as its leader knows it (KIP-207)."""
-    return _asked(kafka, [place], OffsetSpec.latest(), _Patience(kafka.timeout))[place]
+    return _asked(kafka, [topic_partition], OffsetSpec.latest(), _Patience(kafka.timeout))[
+        topic_partition
+    ]
 
 
 def reset_positions(
-    kafka: Connection, places: Sequence[TopicPartition], *, earliest: bool
+    kafka: Connection, topic_partitions: Sequence[TopicPartition], *, earliest: bool
 ) -> dict[TopicPartition, int]:
-    """Return the first offsets for a reader with read_committed: the beginnings of ``places``, or
-    else their last stable offsets.
+    """Return the first offsets for a reader with read_committed: the beginnings of
+    ``topic_partitions``, or else their last stable offsets.
     """
     spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
-    found = _asked(kafka, places, spec, _Patience(kafka.timeout), IsolationLevel.READ_COMMITTED)
+    found = _asked(
+        kafka, topic_partitions, spec, _Patience(kafka.timeout), IsolationLevel.READ_COMMITTED
+    )
     return {partition: offset for partition, offset in found.items() if offset is not None}
 
 
@@ -196,7 +204,7 @@ def _layout(kafka: Connection, topic: str, described: Any) -> Layout | str:
     return Layout(id_, len(numbers))
 
 
-def _places(layouts: Mapping[str, Layout]) -> list[TopicPartition]:
+def _topic_partitions(layouts: Mapping[str, Layout]) -> list[TopicPartition]:
     return [
         TopicPartition(topic, p)
         for topic, layout in layouts.items()
@@ -211,7 +219,7 @@ def _every(
     patience: _Patience,
     isolation: Any = None,
 ) -> dict[TopicPartition, Offset]:
-    found = _asked(kafka, _places(layouts), spec, patience, isolation)
+    found = _asked(kafka, _topic_partitions(layouts), spec, patience, isolation)
     return {partition: offset for partition, offset in found.items() if offset is not None}
 
 
@@ -229,7 +237,7 @@ def _ends(
             partition = TopicPartition(topic, p)
             if read_to > floors.get(partition, (-1, ""))[0]:
                 floors[partition] = read_to, "was read"
-    places = {*_places(layouts), *floors}
+    topic_partitions = {*_topic_partitions(layouts), *floors}
 
     def doubt(partition: TopicPartition, end: int) -> str | None:
         floor, how = floors[partition]
@@ -239,7 +247,7 @@ def _ends(
             else None
         )
 
-    found = _asked(kafka, sorted(places), OffsetSpec.latest(), patience, doubt=doubt)
+    found = _asked(kafka, sorted(topic_partitions), OffsetSpec.latest(), patience, doubt=doubt)
     by_topic: dict[str, dict[int, Offset]] = {topic: {} for topic in layouts}
     for (topic, p), end in found.items():
         assert end is not None
@@ -259,7 +267,7 @@ def _same_topic(topic: str, before: KnownEnds, now: Layout) -> None:
 
 def _asked(
     kafka: Connection,
-    places: Sequence[TopicPartition],
+    topic_partitions: Sequence[TopicPartition],
     spec: Any,
     patience: _Patience,
     isolation: Any = None,
@@ -272,7 +280,7 @@ def _asked(
     """
     isolation = isolation or IsolationLevel.READ_UNCOMMITTED
     found: dict[TopicPartition, Offset | None] = {}
-    while missing := [partition for partition in places if partition not in found]:
+    while missing := [partition for partition in topic_partitions if partition not in found]:
         specs = dict.fromkeys(positions(missing), spec)
         # A response without a partition is no response for it.
         silent = dict.fromkeys(missing, "no answer")

@@ -221,8 +221,8 @@ class TopicReading:
                 held_back.pop(partition, None)
         return self.progress.is_held_back
 
-    def _take(self, place: TopicPartition, messages: list[Any]) -> None:
-        topic, partition = place
+    def _take(self, topic_partition: TopicPartition, messages: list[Any]) -> None:
+        topic, partition = topic_partition
         self._counts[topic] += len(messages)
         keys, chosen = self._chosen(topic, messages)
         self._latest[topic][partition].update(zip(keys, chosen, strict=True))
@@ -288,9 +288,9 @@ class _TimesReading(TopicReading):
         self._times: dict[str, dict[bytes, deque[int]]] = {topic: {} for topic in ends}
         self._rhythms: dict[str, dict[bytes, Rhythm]] = {topic: {} for topic in ends}
 
-    def _take(self, place: TopicPartition, messages: list[Any]) -> None:
-        times, most = self._times[place.topic], self._most
-        rhythms = self._rhythms[place.topic]
+    def _take(self, topic_partition: TopicPartition, messages: list[Any]) -> None:
+        times, most = self._times[topic_partition.topic], self._most
+        rhythms = self._rhythms[topic_partition.topic]
         for message in messages:
             key = message.key()
             if key is None:

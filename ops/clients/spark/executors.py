@@ -52,7 +52,7 @@ def prepare(spark: SparkSession, master: str, log: Path, note: Callable[[str], N
     ``TimedOut``.
     """
     spark.sparkContext.addPyFile(str(archive(kept_directory())))
-    answer = _looked(
+    answer = _answer_of_executor(
         spark, _patience(spark), lambda: note(f"Waiting for an executor of {master} …")
     )
     if answer is None:
@@ -107,7 +107,7 @@ def archive(directory: Path) -> Path:
     return directory / ARCHIVE
 
 
-def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
+def python_of_executor(_: Iterable[int]) -> Iterable[dict[str, Any]]:
     """Return the properties of an executor's Python, and what it lacks; runs there."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     version = ".".join(map(str, sys.version_info[:3]))
@@ -120,11 +120,11 @@ def look(_: Iterable[int]) -> Iterable[dict[str, Any]]:
     }
 
 
-def _looked(
+def _answer_of_executor(
     spark: SparkSession, patience: float, waiting: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """Return the result of ``look`` in a Spark job of one task, on a separate thread: without
-    executors the job would wait for ever.
+    """Return the result of ``python_of_executor`` in a Spark job of one task, on a separate thread:
+    without executors the job would wait for ever.
 
     None if there is no result after ``patience`` seconds. Raises what Spark raises.
     """
@@ -134,7 +134,7 @@ def _looked(
     def run() -> None:
         try:
             context.addJobTag(tag)
-            answers.extend(context.parallelize([0], 1).mapPartitions(look).collect())
+            answers.extend(context.parallelize([0], 1).mapPartitions(python_of_executor).collect())
         except Exception as e:  # noqa: BLE001  # it is raised on the thread that asked
             answers.append(e)
 

@@ -11,7 +11,7 @@ from connectctl.ops.clients.protocols import ConnectCalls, TransactionCalls
 from connectctl.ops.connect.connector import Connector, path_of
 from connectctl.ops.connect.offset_store import TOPIC
 from connectctl.ops.connect.sink_group import dead_letters, sink_group
-from connectctl.ops.connect.transactional_ids import of_connector
+from connectctl.ops.connect.transactional_ids import of_connector, task_id_prefix
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.core.finding import counted, some_of
 
@@ -71,7 +71,7 @@ def _ids(name: str, group_id: str, transactions: Callable[[], TransactionCalls] 
     if transactions is None:
         return "its transactional ids, if any (the brokers are not given)"
     try:
-        listed = transactions().listed(prefixes=[f"{group_id}-{name}-"])
+        listed = transactions().listed(prefixes=[task_id_prefix(group_id, name)])
     except ConnectctlError:
         return "its transactional ids, if any (they could not be listed)"
     ids = of_connector((listing.id for listing in listed.seen), group_id, name)

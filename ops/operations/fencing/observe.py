@@ -29,6 +29,7 @@ from connectctl.ops.connect.transactional_ids import (
     TransactionalIdIndex,
     leader_id,
     of_connector,
+    task_id_prefix,
 )
 from connectctl.ops.core.errors import (
     BadInput,
@@ -451,9 +452,9 @@ def _connectors(
 def _listed(
     sources: FencingSources, request: FenceRequest
 ) -> Observation[tuple[Listing, ...]] | None:
-    prefixes = [f"{sources.group_id}-{connector}-" for connector in request.connectors] + list(
-        request.prefixes
-    )
+    group_id = str(sources.group_id)
+    prefixes = [task_id_prefix(group_id, connector) for connector in request.connectors]
+    prefixes += request.prefixes
     return sources.calls.listed(prefixes=prefixes) if prefixes else None
 
 

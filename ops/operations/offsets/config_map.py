@@ -99,7 +99,7 @@ def as_lines(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
     try:
         _SHAPE(data)
     except Malformed as e:
-        raise BadInput(f"{source} is no ConfigMap", why=str(e)) from e
+        raise BadInput(f"{source} is not a ConfigMap", why=str(e)) from e
     connector = _owner(data)
     if connector is None:
         raise BadInput(

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def check_complete(states: Iterable[OffsetsTopicState], of: str | None = None) -> None:
-    """Raise an error unless all records of ``states`` could be read: a part of them is no basis for
-    a change.
+    """Raise an error unless all records of ``states`` could be read: a part of them is not a basis
+    for a change.
     """
     found = [state for state in states if state.problem]
     _raise_error(

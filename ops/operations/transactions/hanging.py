@@ -53,15 +53,15 @@ BLOCKING = {
 
 @dataclass(frozen=True)
 class Hanging:
-    """A transaction that hangs on the partition ``place``. ``id`` is the transactional id with its
-    producer id, if any.
+    """A transaction that hangs on the partition ``topic_partition``. ``id`` is the transactional id
+    with its producer id, if any.
 
     ``role`` is the role of the topic in a Connect cluster: config, offsets, status, or None.
     ``decision`` is the decision of its coordinator. If it is not ``proven``, a coordinator may have
     it under an id that this principal may not describe.
     """
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     producer: PartitionProducer
     id: str | None
     why: str
@@ -87,14 +87,14 @@ class Hanging:
             if self.decision.outcome is TransactionResult.COMMIT
             else TransactionResult.ABORT
         )
-        where = f"--topic {self.place.topic} --partition {self.place.partition}"
+        where = f"--topic {self.topic_partition.topic} --partition {self.topic_partition.partition}"
         return f"connectctl transactions {verb} {where} --start-offset {self.producer.start_offset}"
 
     def as_json(self, now: float) -> dict[str, Any]:
         seconds = self.seconds(now)
         return {
-            "topic": self.place.topic,
-            "partition": self.place.partition,
+            "topic": self.topic_partition.topic,
+            "partition": self.topic_partition.partition,
             "role": self.role,
             "producerId": self.producer.producer_id,
             "producerEpoch": self.producer.epoch,
@@ -169,7 +169,7 @@ def search(
     cannot be read, only a principal that may describe all transactional ids gets proven results.
     """
     requested: Observation[list[TopicPartition]] = (
-        calls.all_places() if topics is None else Complete(calls.places(topics))
+        calls.all_topic_partitions() if topics is None else Complete(calls.topic_partitions(topics))
     )
     partitions, not_seen = requested.seen, gap_findings(requested.gaps)
     if not partitions:
@@ -193,12 +193,16 @@ def search(
     after = open_transactions(calls.producers(sorted({partition for partition, _ in open_before})))
     candidates = hanging(open_before, owners, described, after)
     found = tuple(
-        replace(transaction, role=roles.get(transaction.place.topic)) for transaction in candidates
+        replace(transaction, role=roles.get(transaction.topic_partition.topic))
+        for transaction in candidates
     )
     if log is not None and found:
         answers = decisions(
             log,
-            [(transaction.place, transaction.producer, transaction.id) for transaction in found],
+            [
+                (transaction.topic_partition, transaction.producer, transaction.id)
+                for transaction in found
+            ],
         )
         # A coordinator that is still loading its log reports no transaction, and no error.
         answered = zip(found, answers, strict=True)
@@ -318,7 +322,7 @@ def blocking(found: Hanging) -> Finding | None:
     message = BLOCKING.get(found.role or "")
     if message is None:
         return None
-    partition = found.place
+    partition = found.topic_partition
     return rules.BLOCKING_TRANSACTION.found(str(partition), message, found.command)
 
 
@@ -349,7 +353,7 @@ def _not_proven(found: Hanging) -> Finding:
         "under an id that this principal does not see."
     )
     hint = f"Grant {read_topic(TOPIC)}, or {describe_id()}, and look again."
-    return rules.NOT_PROVEN.found(str(found.place), message, hint)
+    return rules.NOT_PROVEN.found(str(found.topic_partition), message, hint)
 
 
 def _no_verdict(silent: Iterable[Gap]) -> Finding:
@@ -367,7 +371,7 @@ def matching(
     return [
         transaction
         for transaction in found
-        if transaction.place == partition
+        if transaction.topic_partition == partition
         and start in (None, transaction.producer.start_offset)
         and producer_id in (None, transaction.producer.producer_id)
     ]

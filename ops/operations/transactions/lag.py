@@ -123,7 +123,7 @@ def measure(
     """Return the lag of every partition of the topics in ``roles``; ``now`` in seconds since the
     epoch.
     """
-    partitions = calls.places(list(roles))
+    partitions = calls.topic_partitions(list(roles))
     bounds = calls.bounds(partitions)
     refuse_unreadable(bounds)
     lagging = [
@@ -168,7 +168,9 @@ def suspects_of(
         before, owners, described, open_transactions(calls.producers(list(producers)))
     )
     gaps = listed.gaps if listed and any(h.id is None for h in unknown) else ()
-    hang = {(h.place, h.producer.producer_id) for h in unknown if h.id is not None or not gaps}
+    hang = {
+        (h.topic_partition, h.producer.producer_id) for h in unknown if h.id is not None or not gaps
+    }
     found: dict[TopicPartition, Suspect] = {}
     for (partition, number), producer in sorted(
         before.items(), key=lambda item: item[1].start_offset or 0

@@ -13,6 +13,7 @@ from connectctl.ops.connect.transactional_ids import (
     TaskRef,
     TransactionalIdIndex,
     ambiguities,
+    task_id_prefix,
 )
 from connectctl.ops.core.errors import BadInput, ConnectctlError, NotAuthorized, did_you_mean
 from connectctl.ops.core.finding import Finding
@@ -59,18 +60,21 @@ def pending_offsets(
     """
     holders: dict[int, list[str]] = {}
     for each in transactions:
-        for place in each.partitions if each.is_open else ():
-            if place.topic == OFFSETS_TOPIC:
-                holders.setdefault(place.partition, []).append(each.id)
+        for topic_partition in each.partitions if each.is_open else ():
+            if topic_partition.topic == OFFSETS_TOPIC:
+                holders.setdefault(topic_partition.partition, []).append(each.id)
     found: dict[str, tuple[PendingOffsets, ...]] = {}
     if not holders:
         return found
     with suppress(ConnectctlError):
-        count = len(calls.places([OFFSETS_TOPIC]))
+        count = len(calls.topic_partitions([OFFSETS_TOPIC]))
         for group in sorted(groups.names()) if count else ():
             ids = holders.get(coordinator_partition(group, count), [])
-            if ids and (places := _pending(groups, group)):
-                found |= {id_: (*found.get(id_, ()), PendingOffsets(group, places)) for id_ in ids}
+            if ids and (topic_partitions := _pending(groups, group)):
+                found |= {
+                    id_: (*found.get(id_, ()), PendingOffsets(group, topic_partitions))
+                    for id_ in ids
+                }
     return found
 
 
@@ -181,7 +185,7 @@ def find(
 ) -> Transactions:
     """Return all transactions that match the filter; ``now`` in seconds since the epoch."""
     prefixes = criteria.prefixes or tuple(
-        f"{group_id}-{connector}-" for connector in criteria.connectors
+        task_id_prefix(str(group_id), connector) for connector in criteria.connectors
     )
     listed = calls.listed(states=criteria.states, prefixes=prefixes)
     silent = [gap for gap in listed.gaps if gap.reason is Reason.NO_ANSWER]

@@ -145,7 +145,9 @@ class Commit(EndTransaction[HangingTransaction]):
 def _request_of(step: Step[Any]) -> HangingTransaction:
     assert isinstance(step, MarkHanging)
     producer = step.hanging.producer
-    return HangingTransaction(step.hanging.place, producer.start_offset, producer.producer_id)
+    return HangingTransaction(
+        step.hanging.topic_partition, producer.start_offset, producer.producer_id
+    )
 
 
 def _hanging(
@@ -170,7 +172,9 @@ def searched(clients: Clients, topics: list[str] | None) -> tuple[Search, tuple[
     """
     calls = clients.transactions
     if topics:
-        missing = sorted(set(topics) - {partition.topic for partition in calls.places(topics)})
+        missing = sorted(
+            set(topics) - {partition.topic for partition in calls.topic_partitions(topics)}
+        )
         if missing:
             raise BadInput(f"Topic not found: {', '.join(missing)}", code="unknown-topic")
     roles: Observation[dict[str, str]] = Complete({})

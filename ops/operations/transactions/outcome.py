@@ -51,7 +51,7 @@ class Decided:
     epoch: int
     marker_epoch: int
     commit: bool
-    places: frozenset[TopicPartition]
+    topic_partitions: frozenset[TopicPartition]
     started_ms: int
     at_ms: int
     own_epoch: bool = False
@@ -62,7 +62,7 @@ class Running:
     """A transaction that is not decided yet."""
 
     epoch: int
-    places: frozenset[TopicPartition]
+    topic_partitions: frozenset[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def history(entries: Iterable[LogEntry], producer_id: int) -> list[Event]:
             case "Empty":
                 found.append(Initialised(entry.epoch))
     if running is not None:
-        found.append(Running(running.epoch, running.places))
+        found.append(Running(running.epoch, running.topic_partitions))
     return found
 
 
@@ -125,7 +125,13 @@ def _decided(entry: LogEntry, running: LogEntry | None) -> Decided:
         version = entry.client_version
         epoch, own_epoch = entry.epoch - (version >= _OWN_EPOCHS), commit and version >= _OWN_EPOCHS
     return Decided(
-        epoch, entry.epoch, commit, entry.places, entry.started_ms, entry.updated_ms, own_epoch
+        epoch,
+        entry.epoch,
+        commit,
+        entry.topic_partitions,
+        entry.started_ms,
+        entry.updated_ms,
+        own_epoch,
     )
 
 
@@ -136,7 +142,9 @@ def decided_with(past: Sequence[Event], partition: TopicPartition, newest: int) 
     return [
         event
         for event in past
-        if isinstance(event, Decided) and partition in event.places and event.epoch <= newest
+        if isinstance(event, Decided)
+        and partition in event.topic_partitions
+        and event.epoch <= newest
     ]
 
 
@@ -241,7 +249,7 @@ def _step(
                 return _Continuation.DONE
             # With version 1 many transactions have the same epoch: one without this partition is
             # irrelevant.
-            if partition not in event.places or event.epoch > last:
+            if partition not in event.topic_partitions or event.epoch > last:
                 return _Continuation.ON
             return _ended(event, preceding)
 

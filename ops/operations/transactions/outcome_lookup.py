@@ -72,7 +72,7 @@ def _decision(
             past,
             partition,
             producer,
-            log.behind(partition, producer, since(past, partition, producer)),
+            log.preceding(partition, producer, since(past, partition, producer)),
         )
     except ConnectctlError as e:
         return unknown(f"{partition} cannot be read: {e.why or e.what}", _right(e))
@@ -90,7 +90,7 @@ def _pending(entries: Sequence[LogEntry], partition: TopicPartition) -> DecidedO
     The coordinator will end it, independently of the preceding records.
     """
     last = entries[-1] if entries else None
-    if last is None or last.state not in OPEN or partition not in last.places:
+    if last is None or last.state not in OPEN or partition not in last.topic_partitions:
         return None
     if last.next_producer_id >= 0:
         return unread(

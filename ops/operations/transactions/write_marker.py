@@ -54,7 +54,9 @@ class MarkHanging(ResourceStep["EndContext"]):
 
         def mark() -> Code:
             commit = self.outcome is TransactionResult.COMMIT
-            return context.calls.mark(self.hanging.place, self.hanging.producer, commit=commit)
+            return context.calls.mark(
+                self.hanging.topic_partition, self.hanging.producer, commit=commit
+            )
 
         def is_final(code: Code) -> bool:
             # If a marker was written in spite of the error, the transaction is no longer open.
@@ -63,7 +65,7 @@ class MarkHanging(ResourceStep["EndContext"]):
         code = observe_until(
             mark, is_final, context.timeout, PAUSE, now=context.now, sleep=context.sleep
         )
-        answer = verdict(MARKER, code, self.hanging.place.topic)
+        answer = verdict(MARKER, code, self.hanging.topic_partition.topic)
         if answer.move is not ErrorAction.DONE:
             raise failure(self._not_done, answer, code)
         if self._open(context):
@@ -78,7 +80,7 @@ class MarkHanging(ResourceStep["EndContext"]):
 
         The marker would end the new transaction as well.
         """
-        partition, producer = self.hanging.place, self.hanging.producer
+        partition, producer = self.hanging.topic_partition, self.hanging.producer
         found = search(context.calls, [partition.topic], {}, context.log)
         transactions = found.found if self.hanging.proven else (*found.found, *found.unproven)
         (now,) = matching(transactions, partition, producer.start_offset, producer.producer_id) or (
@@ -98,7 +100,7 @@ class MarkHanging(ResourceStep["EndContext"]):
             raise self._failure("changed", why, "Check again: connectctl transactions hanging.")
 
     def _open(self, context: EndContext) -> PartitionProducer | None:
-        partition, producer = self.hanging.place, self.hanging.producer
+        partition, producer = self.hanging.topic_partition, self.hanging.producer
         now = open_transactions(context.calls.producers([partition])).get(
             (partition, producer.producer_id)
         )
@@ -158,17 +160,20 @@ def plan_abort_hanging(
     because of ``gaps``.
     """
     if not found.proven and not force:
-        what = f"The transaction on {found.place} was not aborted, because it is not proven to hang"
+        what = (
+            f"The transaction on {found.topic_partition} was not aborted, because it is not proven "
+            "to hang"
+        )
         raise refused(gaps, what, force=OVERRIDDEN)
     if found.decision.outcome is TransactionResult.COMMIT and not force:
         raise Refused(
-            f"The transaction that hangs on {found.place} was not aborted, because committed "
-            "records would be lost",
+            f"The transaction that hangs on {found.topic_partition} was not aborted, because "
+            "committed records would be lost",
             why=found.decision.why,
             next_step=f"Commit it: {found.command}, or give --force.",
             code="commit-decided",
         )
-    steps = (AbortHanging(str(found.place), found, now=found.why),)
+    steps = (AbortHanging(str(found.topic_partition), found, now=found.why),)
     return Plan("transactions abort", cluster_id, steps, group_id=group_id, independent=True)
 
 
@@ -183,15 +188,18 @@ def plan_commit_hanging(
     if not found.proven:
         raise refused(
             gaps,
-            f"The transaction on {found.place} was not committed, because it is not proven to hang",
+            f"The transaction on {found.topic_partition} was not committed, because it is not "
+            "proven to hang",
         )
     decision = found.decision
     if decision.outcome is TransactionResult.COMMIT:
-        steps = (CommitHanging(str(found.place), found, now=found.why),)
+        steps = (CommitHanging(str(found.topic_partition), found, now=found.why),)
         return Plan("transactions commit", cluster_id, steps, group_id=group_id, independent=True)
     aborted = decision.outcome is TransactionResult.ABORT
     reason = "it is to be aborted" if aborted else "nothing proves that this was decided"
-    what = f"The transaction that hangs on {found.place} was not committed, because {reason}"
+    what = (
+        f"The transaction that hangs on {found.topic_partition} was not committed, because {reason}"
+    )
     if decision.right is not None:
         raise not_authorized(what, decision.right)
     raise Refused(

@@ -19,13 +19,13 @@ def restart_order(
     nothing, and the roll begins with the likely problem. Else the leader is last: leadership moves
     only when the leader leaves, so it moves once, to a worker that is already changed.
     """
-    place = {worker: number for number, worker in enumerate(wanted_first)}
+    positions = {worker: number for number, worker in enumerate(wanted_first)}
 
     def rank(worker: RollingWorker) -> tuple[bool, bool, int, str]:
         return (
             worker.leader and not worker.broken,
             not worker.broken,
-            place.get(worker.address, len(place)),
+            positions.get(worker.address, len(positions)),
             worker.address,
         )
 

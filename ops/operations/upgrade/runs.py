@@ -91,7 +91,7 @@ class LoadedRun:
     @property
     def opening(self) -> tuple[int, ...]:
         """The steps to execute again when the run is resumed: the gate that it began with, if the
-        next step is no gate.
+        next step is not a gate.
         """
         following = self.steps[self.first_undone] if self.first_undone < len(self.steps) else None
         if isinstance(following, WorkerStep | CheckModes) and not isinstance(following, Gate):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 
 from connectctl.ops.connect.health import (
     UnhealthyComponent,
@@ -12,7 +11,7 @@ from connectctl.ops.connect.health import (
     unhealthy_workers,
 )
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, did_you_mean
 from connectctl.ops.core.finding import Finding
 from connectctl.ops.operations.upgrade.mode import SourceSupport, WorkerMode
 
@@ -102,14 +101,9 @@ class RollingSnapshot:
         known = {worker.address: worker for worker in self.workers}
         for name in without:
             if name not in known:
-                near = get_close_matches(name, known, n=1) or [
-                    w for w in known if w.startswith(f"{name}:")
-                ]
-                hint = (
-                    f"Did you mean {near[0]}?"
-                    if near
-                    else f"Known workers: {', '.join(known) or 'none'}."
-                )
+                with_port = next((w for w in known if w.startswith(f"{name}:")), name)
+                others = f"Known workers: {', '.join(known) or 'none'}."
+                hint = did_you_mean(with_port, known, others)
                 raise BadInput(f"Unknown worker: {name}", next_step=hint, code="unknown-worker")
             if known[name].member is not None:
                 raise BadInput(

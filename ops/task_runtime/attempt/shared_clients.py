@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.task_runtime.attempt.coalesced_read import CoalescedRead, coalesced
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
     from connectctl.ops.kafka.topics import KnownEnds

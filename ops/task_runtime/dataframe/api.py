@@ -21,7 +21,7 @@ from connectctl.ops.clients.kafka_protocol.transactions import TransactionClient
 from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.spark.session import require_context
 from connectctl.ops.connect.source_transactions import Boundary
-from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.connect.transactional_ids import task_id_prefix
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import counted
 from connectctl.ops.core.wait import observe_until
@@ -42,7 +42,7 @@ from connectctl.ops.task_runtime.dataframe.batch_round import (
     written_by,
 )
 from connectctl.ops.task_runtime.dataframe.generation_start import start_of
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE, MicroBatch
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, ONE_PARTITION, MicroBatch
 from connectctl.ops.task_runtime.dataframe.partition_registry import PartitionRegistry
 from connectctl.ops.task_runtime.dataframe.partition_slices import FrameColumns
 from connectctl.ops.task_runtime.dataframe.retry_fenced import until_through
@@ -58,7 +58,7 @@ from connectctl.ops.task_runtime.job.internal_topics import REPLICAS, default_to
 from connectctl.ops.task_runtime.job.preconditions import brokers_verify
 from connectctl.ops.task_runtime.spi.delivery_settings import DeliverySettings
 from connectctl.ops.task_runtime.spi.transaction_batch import EndReason
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, current_ends
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, current_ends
 from connectctl.ops.task_runtime.task.retries import NO_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def write(df: DataFrame, target: Target, batch: MicroBatch | None) -> Written:
     columns = target.columns
     if batch is not None and not batch.ordered:
         check_records(df.dtypes, columns)
-        columns = replace(columns, partition=(PLACE,), offset=HASH)
+        columns = replace(columns, partition=(ONE_PARTITION,), offset=HASH)
     else:
         check_columns(df.dtypes, columns)
     columns = column_conversion.with_schemas(columns, df.schema.fields)
@@ -432,7 +432,7 @@ def configs_of(target: Target) -> tuple[dict[str, str], list[dict[str, str]]]:
 
 def fence_listed(target: Target, calls: TransactionCalls) -> None:
     """End every producer of a task of the connector that the coordinators know."""
-    prefix = task_id(target.group_id, target.connector, 0).removesuffix("0")
+    prefix = task_id_prefix(target.group_id, target.connector)
     ids = {
         id_ for id_ in _listed(calls, prefix, target.timeout) if id_.removeprefix(prefix).isdigit()
     }

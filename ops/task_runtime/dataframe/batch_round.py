@@ -20,7 +20,7 @@ from connectctl.ops.clients.spark.task_input import proven
 from connectctl.ops.core.errors import BadInput
 from connectctl.ops.task_runtime.attempt.task_attempt import FAILED, TaskLimits
 from connectctl.ops.task_runtime.dataframe import task as dataframe_task
-from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, PLACE
+from connectctl.ops.task_runtime.dataframe.micro_batch import HASH, ONE_PARTITION
 from connectctl.ops.task_runtime.dataframe.task import TO_THE_END, FrameReport, Writing
 from connectctl.ops.task_runtime.job.spark_round import SCHEMA, SparkRound
 
@@ -132,7 +132,7 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
 
     batch = writing.batch
     assert batch is not None
-    added = {HASH, PLACE}
+    added = {HASH, ONE_PARTITION}
     names = [name for name in writing.columns.names if name not in added]
     columns = [f.col(f"`{name}`") for name in names]
     types = {field.name: field.dataType for field in df.schema.fields}
@@ -143,7 +143,7 @@ def hashed(df: DataFrame, writing: Writing) -> DataFrame:
     ]
     more = [f.xxhash64(*hashed_columns).alias(HASH)]
     if not batch.ordered:
-        more.append(f.lit("").alias(PLACE))
+        more.append(f.lit("").alias(ONE_PARTITION))
     return df.select(*columns, *more)
 
 

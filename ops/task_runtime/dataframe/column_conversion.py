@@ -68,7 +68,8 @@ def properties(key: str | None, value: str | None, more: Mapping[str, str]) -> d
     for name in more:
         if not any(name.startswith(f"{each}.") for each in found):
             raise BadInput(
-                f"{name} in converter_configs is no property of a converter that the Target names",
+                f"{name} in converter_configs is not a property of a converter that the Target "
+                "names",
                 next_step="Begin it with key.converter. or value.converter., and set key_converter or "
                 "value_converter.",
             )
@@ -181,9 +182,9 @@ class ColumnConverter:
         self._names = dict(converted_parts(columns))
         self._made: Mapping[str, Any] = {}
 
-    def bytes_of(self, part: str, column: Any, place: Callable[[int], str]) -> Any:
-        """Return keys or values (``part``) as a column of bytes; ``place`` names the row of an error.
-        Raises ``ConnectctlError``.
+    def bytes_of(self, part: str, column: Any, row_name: Callable[[int], str]) -> Any:
+        """Return keys or values (``part``) as a column of bytes; ``row_name`` names the row of an
+        error. Raises ``ConnectctlError``.
         """
         import pyarrow as pa
 
@@ -201,7 +202,7 @@ class ColumnConverter:
             # What a registry does not answer has no row, and keeps its class: it may pass.
             if isinstance(e, ConnectctlError) and not isinstance(e, DataError):
                 raise
-            raise self._failed(part, place(len(found)), e) from e
+            raise self._failed(part, row_name(len(found)), e) from e
         return pa.array(found, pa.large_binary())
 
     def _failed(self, part: str, row: str, error: Exception) -> ConnectctlError:

@@ -56,7 +56,7 @@ class GenerationStart(QuestionListener):
     ):
         self._start, self._reached, self._cancel = start, reached, cancel
         self._found: Future[Generation] = Future()
-        super().__init__(host, bind, lambda _: self._said())
+        super().__init__(host, bind, lambda _: self._status())
         threading.Thread(target=self._run, daemon=True).start()
 
     def during(self, run: Callable[[], T]) -> T:
@@ -79,7 +79,7 @@ class GenerationStart(QuestionListener):
             with suppress(Exception):  # whatever ended Spark's jobs already
                 self._cancel()
 
-    def _said(self) -> dict[str, Any]:
+    def _status(self) -> dict[str, Any]:
         try:
             generation = self._found.result(PATIENCE)
         except NotYet:

@@ -21,8 +21,10 @@ from connectctl.ops.task_runtime.dataframe.partition_slices import PartitionSlic
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import RefreshableOffsets
 
-HASH, PLACE = "__connectctl_hash", "__connectctl_place"
-"""Columns that are added to a stream's: a hash of the row, and one place for all rows."""
+HASH, ONE_PARTITION = "__connectctl_hash", "__connectctl_place"
+"""Columns that are added to those of a stream: a hash of the row, and one source partition for all
+rows.
+"""
 _ALL = 0xFFFFFFFFFFFFFFFF
 _ANEW = (
     "Restart with a new checkpoint and late=drop, which skips rows at or before the committed "
@@ -51,7 +53,7 @@ class MicroBatch:
     late: Late = Late.REFUSE
     ordered: bool = True
 
-    def place(self, task: int) -> dict[str, Any]:
+    def source_partition(self, task: int) -> dict[str, Any]:
         """Return the source partition under which a task keeps how far it is."""
         return {STREAM: self.query, "task": task}
 

@@ -26,17 +26,19 @@ class PartitionRegistry(QuestionListener):
     def __init__(self, host: str, bind: str | None = None):
         self._owners: dict[str, int] = {}
         self._lock = threading.Lock()
-        super().__init__(host, bind, lambda asked: self.give(int(asked["task"]), asked["places"]))
+        super().__init__(
+            host, bind, lambda asked: self.assign(int(asked["task"]), asked["partitions"])
+        )
 
-    def give(self, task: int, places: Sequence[str]) -> tuple[str, int] | None:
-        """Assign all of ``places`` to ``task``, or none: then return the first that is another
+    def assign(self, task: int, partitions: Sequence[str]) -> tuple[str, int] | None:
+        """Assign all of ``partitions`` to ``task``, or none: then return the first that is another
         task's, and that task.
         """
         with self._lock:
-            for name in places:
+            for name in partitions:
                 if self._owners.get(name, task) != task:
                     return name, self._owners[name]
-            self._owners.update(dict.fromkeys(places, task))
+            self._owners.update(dict.fromkeys(partitions, task))
         return None
 
 
@@ -48,20 +50,20 @@ class PartitionRegistryClient:
     def __init__(self, address: DriverAddress, task: int):
         self._address, self._task = address, task
 
-    def __call__(self, places: Sequence[tuple[Any, ...]]) -> None:
+    def __call__(self, partitions: Sequence[tuple[Any, ...]]) -> None:
         """Ask for source partitions, given as the values of their columns."""
-        named = [connect_json(list(place)) for place in places]
+        named = [connect_json(list(partition)) for partition in partitions]
         try:
             answer = ask(
-                self._address, {"task": self._task, "places": named}, connect=CONNECT_TIMEOUT
+                self._address, {"task": self._task, "partitions": named}, connect=CONNECT_TIMEOUT
             )
         except (OSError, ValueError) as e:
             what = "Lost connection to the Spark driver"
             raise ConnectctlError(what, why=str(e)) from e
         if answer is not None:
-            place, owner = answer
+            partition, owner = answer
             raise ConnectctlError(
-                f"The source partition {place} is in two partitions of the DataFrame",
+                f"The source partition {partition} is in two partitions of the DataFrame",
                 why=f"tasks {owner} and {self._task} both received rows of it",
                 next_step="Set partitioned to false, so that the DataFrame is shuffled by source "
                 "partition.",

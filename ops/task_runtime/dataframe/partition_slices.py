@@ -46,7 +46,7 @@ class FrameColumns:
         records = self.key, self.value, self.timestamp, self.headers
         return list(dict.fromkeys(filter(None, [*self.partition, self.offset, *records])))
 
-    def place(self, batch: Any, row: int) -> str:
+    def row_name(self, batch: Any, row: int) -> str:
         """Return a row of ``batch`` by its source partition and offset."""
         partition = {name: batch.column(name)[row].as_py() for name in self.partition}
         offset = {self.offset: batch.column(self.offset)[row].as_py()}
@@ -121,15 +121,15 @@ def partition_slices(batch: Any, columns: FrameColumns) -> list[PartitionSlice]:
     goes_back = pc.less(offsets[1:], offsets[:-1]).to_numpy(zero_copy_only=False).copy()
     goes_back[starts[1:] - 1] = False  # from one source partition to the next
     at = pa.array(starts)
-    places = list(
+    partitions = list(
         zip(*(batch.column(name).take(at).to_pylist() for name in columns.partition), strict=True)
     )
     if goes_back.any():
         row = int(np.flatnonzero(goes_back)[0])
-        partition = places[int(np.searchsorted(starts, row, side="right")) - 1]
+        partition = partitions[int(np.searchsorted(starts, row, side="right")) - 1]
         raise columns.disorder(partition, offsets[row].as_py(), offsets[row + 1].as_py())
     firsts, lasts = offsets.take(at).to_pylist(), offsets.take(pa.array(ends - 1)).to_pylist()
-    found = zip(places, firsts, lasts, starts.tolist(), (ends - starts).tolist(), strict=True)
+    found = zip(partitions, firsts, lasts, starts.tolist(), (ends - starts).tolist(), strict=True)
     return [
         PartitionSlice(partition, first, last, batch, start, rows, columns.offset)
         for partition, first, last, start, rows in found
@@ -147,7 +147,7 @@ def _check_offsets(batch: Any, columns: FrameColumns) -> None:
         row = pc.index(offsets.is_null(), True).as_py() if offsets.null_count else 0
         raise ConnectctlError(
             f"The column {name} contains {has}, which is not a valid source offset",
-            why=columns.place(batch, row),
+            why=columns.row_name(batch, row),
             next_step="Use a column of integers or strings, without nulls.",
             code="bad-offset",
         )
@@ -208,20 +208,20 @@ def columnar(
     """
     for batch, start, end in adjacent(taken):
         rows = batch.slice(start, end - start)
-        place = partial(columns.place, rows)
-        yield _columnar(rows, columns, bytes_of, place), place
+        row_name = partial(columns.row_name, rows)
+        yield _columnar(rows, columns, bytes_of, row_name), row_name
 
 
 def _columnar(
-    batch: Any, columns: FrameColumns, bytes_of: BytesOf, place: Callable[[int], str]
+    batch: Any, columns: FrameColumns, bytes_of: BytesOf, row_name: Callable[[int], str]
 ) -> RecordColumns:
     times = None
     if columns.timestamp is not None:
         times = batch.column(columns.timestamp).fill_null(-1).to_numpy()
     keys = None
     if columns.key:
-        keys = bytes_of("key", batch.column(columns.key), place)
-    values = bytes_of("value", batch.column(columns.value), place)
+        keys = bytes_of("key", batch.column(columns.key), row_name)
+    values = bytes_of("value", batch.column(columns.value), row_name)
     headers = _headers(batch.column(columns.headers), columns.headers) if columns.headers else None
     return RecordColumns(values, keys, times, headers)
 

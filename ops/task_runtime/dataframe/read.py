@@ -21,7 +21,7 @@ from connectctl.ops.task_runtime.dataframe.stream_round import StreamRound
 from connectctl.ops.task_runtime.dataframe.task import FrameReport, Writing
 from connectctl.ops.task_runtime.dataframe.validate import check_columns, check_committed
 from connectctl.ops.task_runtime.job.prepare import PreparedJob, offsets_topic
-from connectctl.ops.task_runtime.task.offset_store import CommittedOffsets, OffsetStore
+from connectctl.ops.task_runtime.task.committed_offsets import CommittedOffsets, OffsetStore
 
 if TYPE_CHECKING:
     from connectctl.ops.task_runtime.attempt.task_attempt import TaskLimits

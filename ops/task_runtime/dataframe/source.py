@@ -65,7 +65,7 @@ class DataFrameRows:
         topic: str,
         columns: FrameColumns,
         size: int,
-        claim: Callable[[Sequence[PartitionValues]], None] = lambda places: None,
+        claim: Callable[[Sequence[PartitionValues]], None] = lambda partitions: None,
         timeout: float = math.inf,
         now: Callable[[], float] = time.monotonic,
     ):

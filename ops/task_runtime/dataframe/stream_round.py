@@ -79,7 +79,7 @@ class StreamRound(DataFrameRound):
             time.sleep(LOOK)
             if not self._turn.acquire(blocking=False):
                 continue  # a micro-batch is under way, and its tasks know their terms
-            self._look(query.status)
+            self._note_idle(query.status)
             try:
                 self._closed = self._closed or self.wanted() or self._over()
             finally:
@@ -88,7 +88,7 @@ class StreamRound(DataFrameRound):
         if query.exception() is not None and not self._closed:
             self._failure = query.exception()
 
-    def _look(self, status: Mapping[str, Any]) -> None:
+    def _note_idle(self, status: Mapping[str, Any]) -> None:
         """Note whether the source is idle: not while it has data, nor before Spark has checked it
         for the first time.
         """

@@ -99,22 +99,22 @@ class StreamRows(DataFrameRows):
         """Return whether the batch was through before this attempt: its rows are only compared."""
         return self._began is not None and self._began.through
 
-    def _at_first(self, place: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
+    def _at_first(self, partition: PartitionValues, piece: PartitionSlice) -> tuple[Any, bool]:
         """Return the committed offset of a source partition when this attempt began, and whether it
         had advanced in the batch.
         """
-        if place not in self._found:
-            self._found[place] = (
+        if partition not in self._found:
+            self._found[partition] = (
                 self._committed(piece),
-                not self._batch.ordered or self._has_advanced(place),
+                not self._batch.ordered or self._has_advanced(partition),
             )
-        return self._found[place]
+        return self._found[partition]
 
-    def _has_advanced(self, place: PartitionValues) -> bool:
+    def _has_advanced(self, partition: PartitionValues) -> bool:
         """Return whether the offset of a source partition was committed since the task began the
         batch.
         """
-        at = self._store.position(self._key(place))
+        at = self._store.position(self._key(partition))
         return at is not None and at[1] > (self._since or {}).get(at[0], -1)
 
     def _committed(self, piece: PartitionSlice) -> Any:
@@ -138,7 +138,7 @@ class StreamRows(DataFrameRows):
         self.late += late_rows
         self._pending[piece.partition] += digest([late])
         for row in range(min(late_rows, MOST_NAMED - len(self._names))):
-            self._names.append(self._columns.place(piece.batch, piece.start + row))
+            self._names.append(self._columns.row_name(piece.batch, piece.start + row))
 
     def _uncommitted(self, piece: PartitionSlice) -> list[PartitionSlice]:
         if self._repeats:
@@ -201,14 +201,16 @@ class StreamRows(DataFrameRows):
         ahead = [
             piece for piece in sent if (at := self._committed(piece)) is None or piece.last > at
         ]
-        places = {piece.partition for piece in ahead}
+        partitions = {piece.partition for piece in ahead}
         self._next_digest = self._done + digest(ahead)
-        for partition in places:
+        for partition in partitions:
             self._next_digest += self._pending.get(partition, Digest())
-        self._advanced = places
+        self._advanced = partitions
         through = self._is_over
         if through:
-            rest = (each for partition, each in self._pending.items() if partition not in places)
+            rest = (
+                each for partition, each in self._pending.items() if partition not in partitions
+            )
             self._next_digest = sum(rest, self._next_digest)
         found = dict(super()._offsets_of(ahead)) if self._batch.ordered else {}
         up_to = (
@@ -224,7 +226,7 @@ class StreamRows(DataFrameRows):
             self._since or {},
             up_to,
         )
-        found[self._offsets.key(self._batch.place(self._task))] = progress.json
+        found[self._offsets.key(self._batch.source_partition(self._task))] = progress.json
         self._ends = through
         return found
 

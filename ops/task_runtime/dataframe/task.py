@@ -130,7 +130,7 @@ def run(
     claim = (
         PartitionRegistryClient(writing.registry, task)
         if writing.registry is not None
-        else lambda places: None
+        else lambda partitions: None
     )
     ahead = Prefetch(batches)
     timeout = work.delivery.timeout_ms / 1000

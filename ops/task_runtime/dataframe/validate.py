@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from connectctl.ops.task_runtime.spi.transaction_batch import StoredOffsets
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
-PLACES = (*WHOLE, "string", "boolean")
+PARTITION_TYPES = (*WHOLE, "string", "boolean")
 """Types that JSON keeps exactly."""
 HEADERS = "array<struct<key:string,value:binary>>"
 """The type of headers in Spark's own Kafka source and sink."""
@@ -50,7 +50,7 @@ def check_columns(dtypes: Iterable[tuple[str, str]], columns: FrameColumns) -> N
             next_step="Use integers or strings, such as unix_micros(time).",
         )
     for name in columns.partition:
-        if have[name] not in PLACES:
+        if have[name] not in PARTITION_TYPES:
             raise BadInput(
                 f"The column {name} of type {have[name]} cannot be part of the source partition",
                 next_step="Use integers, strings or booleans, such as cast(day AS string).",

@@ -101,7 +101,7 @@ class TaskMember:
     instance_id: str
     stable: StableOffsets
     stopped: Callable[[], bool] = lambda: False
-    on_assignment: Callable[[Collection[TopicPartition]], None] = lambda places: None
+    on_assignment: Callable[[Collection[TopicPartition]], None] = lambda topic_partitions: None
     stale_because: Callable[[], str | None] = lambda: None
     waits_for_topics: bool = False
     patience: float = 30.0
@@ -239,7 +239,7 @@ class TaskMember:
         return list(found)
 
     def _is_end(self, message: Any) -> bool:
-        """Return whether ``message`` is no record. It may be the end of a partition."""
+        """Return whether ``message`` is not a record. It may be the end of a partition."""
         if (error := message.error()) is None:
             return False
         if error.name() == _END:
@@ -261,7 +261,7 @@ class TaskMember:
         self._read.add(partition)
         return True
 
-    def _is_in_order(self, place: TopicPartition, offset: int) -> bool:
+    def _is_in_order(self, topic_partition: TopicPartition, offset: int) -> bool:
         """Return whether ``offset`` is after the records that were returned of an assigned
         partition.
 
@@ -269,17 +269,17 @@ class TaskMember:
         truncated (``auto.offset.reset``). Positions in the older log must not be committed for the
         newer log, and the first records of the newer log must not be skipped.
         """
-        if place not in self._next:
+        if topic_partition not in self._next:
             return False
-        known = self._next[place] or 0
+        known = self._next[topic_partition] or 0
         if offset >= known:
             return True
-        if place in self._sought:  # it was fetched before the seek to another offset
+        if topic_partition in self._sought:  # it was fetched before the seek to another offset
             return False
-        if place in self._read:
+        if topic_partition in self._read:
             raise UnknownOutcome(
-                f"{place} starts again at offset {offset}, after {known - 1}: its topic was "
-                "created again, or its log was truncated"
+                f"{topic_partition} starts again at offset {offset}, after {known - 1}: its topic "
+                "was created again, or its log was truncated"
             )
         return True  # the group's offset is beyond the end of the log
 
@@ -288,53 +288,58 @@ class TaskMember:
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         if self._closing:
             return
-        places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        starts = self._starts(places)
-        starting = positions_at({partition: starts[partition].offset for partition in places})
+        topic_partitions = [TopicPartition(p.topic, p.partition) for p in partitions]
+        starts = self._starts(topic_partitions)
+        starting = positions_at(
+            {partition: starts[partition].offset for partition in topic_partitions}
+        )
         self._call("take its partitions", lambda: consumer.incremental_assign(starting))
-        self._next |= {partition: starts[partition].offset for partition in places}
-        self._at_end -= set(places)
+        self._next |= {partition: starts[partition].offset for partition in topic_partitions}
+        self._at_end -= set(topic_partitions)
         self._joined = True
-        self._events.append(Assigned(places, starts))
+        self._events.append(Assigned(topic_partitions, starts))
         self.on_assignment(self.assignment)
 
-    def _starts(self, places: Sequence[TopicPartition]) -> GroupOffsets:
-        committed = self.stable(places)
-        return {**committed, **self._reset_positions([p for p in places if p not in committed])}
+    def _starts(self, topic_partitions: Sequence[TopicPartition]) -> GroupOffsets:
+        committed = self.stable(topic_partitions)
+        return {
+            **committed,
+            **self._reset_positions([p for p in topic_partitions if p not in committed]),
+        }
 
-    def _reset_positions(self, places: Sequence[TopicPartition]) -> GroupOffsets:
-        """Return the first or end offsets of ``places``, which have no committed offset. They are
-        read from the brokers, as by a worker's consumer.
+    def _reset_positions(self, topic_partitions: Sequence[TopicPartition]) -> GroupOffsets:
+        """Return the first or end offsets of ``topic_partitions``, which have no committed offset.
+        They are read from the brokers, as by a worker's consumer.
         """
-        if not places:
+        if not topic_partitions:
             return {}
         if self.settings.reset not in _STARTS:
             raise ConnectctlError(
-                f"The group {self.settings.group} has no committed offset of {places[0]}",
+                f"The group {self.settings.group} has no committed offset of {topic_partitions[0]}",
                 why="consumer.override.auto.offset.reset=none",
                 next_step="Set the group's offset, or choose earliest or latest.",
                 code="no-offset",
             )
-        found = self.kafka.positions(places, earliest=self.settings.reset == "earliest")
+        found = self.kafka.positions(topic_partitions, earliest=self.settings.reset == "earliest")
         return {partition: GroupOffset(offset) for partition, offset in found.items()}
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        places = [TopicPartition(p.topic, p.partition) for p in partitions]
+        topic_partitions = [TopicPartition(p.topic, p.partition) for p in partitions]
         if not self._closing:
-            self._events.append(Revoked(places))
+            self._events.append(Revoked(topic_partitions))
             self._usable = True  # also if the commit before the revocation fails
             self._thread.hold()
             self._usable = False
-        self._forget(places)
+        self._forget(topic_partitions)
 
     def _lost(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        places = [TopicPartition(p.topic, p.partition) for p in partitions]
-        self._forget(places)
+        topic_partitions = [TopicPartition(p.topic, p.partition) for p in partitions]
+        self._forget(topic_partitions)
         if not self._closing:
-            self._events.append(Lost(places))
+            self._events.append(Lost(topic_partitions))
 
-    def _forget(self, places: Collection[TopicPartition]) -> None:
-        for partition in places:
+    def _forget(self, topic_partitions: Collection[TopicPartition]) -> None:
+        for partition in topic_partitions:
             self._next.pop(partition, None)
             for known in (self._at_end, self._read, self._sought):
                 known.discard(partition)
@@ -361,16 +366,16 @@ class TaskMember:
         # There is no poll between two attempts: the group may have revoked the partitions.
         if not (self._joined and self._usable) or self._interval.passed > self._interval.seconds:
             return False
-        places, self._ahead = tuple(self._next), []
+        topic_partitions, self._ahead = tuple(self._next), []
         self._events.clear()
-        starts = self._starts(places)
+        starts = self._starts(topic_partitions)
         self._usable = False
-        self.seek({partition: starts[partition].offset for partition in places})
+        self.seek({partition: starts[partition].offset for partition in topic_partitions})
         # no record that was fetched before is before the committed offsets of the same log
-        self._sought.difference_update(places)
-        if places:
-            self.resume(places)
-            self._events.append(Assigned(places, starts))
+        self._sought.difference_update(topic_partitions)
+        if topic_partitions:
+            self.resume(topic_partitions)
+            self._events.append(Assigned(topic_partitions, starts))
         self._usable = True
         return True
 

@@ -67,7 +67,7 @@ class EarlyEnds:
                 self._narrow = now
         return self._needed or now - self._narrow >= SETTLED_AFTER
 
-    def look(self, active: Collection[int]) -> None:
+    def check(self, active: Collection[int]) -> None:
         """Check the generation and the consumer group, and remove members of tasks that have ended.
         A thread calls it periodically. Leases end once if a rebalance has not assigned all
         partitions at the second check.

@@ -191,7 +191,7 @@ class LeaseGap:
         """Start the measurement: the tasks' leases have ended."""
         self._began = self.now()
 
-    def look(self, working: bool) -> None:
+    def end(self, working: bool) -> None:
         """End the measurement if tasks are ``working`` again according to their messages."""
         if self.reads is None or self._began is None or not working:
             return

@@ -75,11 +75,11 @@ def left_members(
 
 @dataclass(kw_only=True)
 class MembersContext(RunContext):
-    """The context of a removal. ``look`` returns the left members of a connector. ``remove``
-    removes members from the group, or raises ``ConnectctlError``.
+    """The context of a removal. ``left_members`` returns the left members of a connector.
+    ``remove`` removes members from the group, or raises ``ConnectctlError``.
     """
 
-    look: Callable[[str], LeftMembers | None]
+    left_members: Callable[[str], LeftMembers | None]
     remove: Callable[[str, Collection[str]], None]
 
 
@@ -96,7 +96,7 @@ class RemoveMembers(ResourceStep[MembersContext]):
         )
 
     def apply(self, context: MembersContext) -> str | None:
-        found = seen_members(self.subject, context.look(self.subject))
+        found = seen_members(self.subject, context.left_members(self.subject))
         remaining = [id_ for id_ in self.ids if id_ in found.ids]
         context.remove(self.subject, remaining)
         return f"{len(remaining)} removed" if remaining else "they had left"
@@ -125,10 +125,10 @@ def plan_removal(
     cluster_id: str,
     group_id: str,
     names: Collection[str],
-    look: Callable[[str], LeftMembers | None],
+    left_members: Callable[[str], LeftMembers | None],
 ) -> Plan:
     """Return the plan that removes the left members of ``names``. Raises as ``seen_members``."""
-    found = {name: seen_members(name, look(name)) for name in names}
+    found = {name: seen_members(name, left_members(name)) for name in names}
     steps = tuple(
         RemoveMembers(name, each.group, each.ids) for name, each in found.items() if each.ids
     )

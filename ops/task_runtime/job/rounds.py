@@ -33,8 +33,8 @@ from connectctl.ops.task_runtime.job.stall_report import StallReport
 from connectctl.ops.task_runtime.job.task_changes import TaskChanges
 from connectctl.ops.task_runtime.spi.metrics import metrics
 from connectctl.ops.task_runtime.spi.sink import SinkConnector
+from connectctl.ops.task_runtime.task.committed_offsets import current_ends
 from connectctl.ops.task_runtime.task.generation_check import GenerationCheck
-from connectctl.ops.task_runtime.task.offset_store import current_ends
 from connectctl.ops.task_runtime.task.progress import heartbeat
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Rounds:
         """Check for changed tasks, a newer generation and unassigned partitions in the context."""
         with (
             self._changes.watching(lambda: self._tasks),
-            heartbeat(lambda: self._early.look(job.active), REPORT),
+            heartbeat(lambda: self._early.check(job.active), REPORT),
         ):
             yield
 
@@ -199,7 +199,7 @@ class Rounds:
             run.note(f"task {task}: {line}")
         self._stalled.update(messages, job.active)
         self._tell_unseen()
-        self._gap.look(bool(messages))
+        self._gap.end(bool(messages))
         if self._frame is None and job.has_enough:
             board.stop()  # another task may wait for one that has ended to leave the consumer group
         early, lost = self._changes.found, self._lost(job)

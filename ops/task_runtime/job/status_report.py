@@ -106,7 +106,7 @@ def run_configs(scene: RunClients, group: str, names: Sequence[str]) -> Configs:
     return {name: config_topic_state(image.latest, name).config or {} for name in names}
 
 
-def look_at_members(
+def read_left_members(
     scene: RunClients, group: str, names: Sequence[str], configs: Configs
 ) -> dict[str, LeftMembers | None]:
     """Return the static members that killed runs of ``names`` left in their consumer groups."""
@@ -149,21 +149,21 @@ def pending_offsets(
     """
     if not _has_group(scene, config):
         return None
-    consumer, places, unknown = f"connect-{name}", frozenset[TopicPartition](), None
+    consumer, pending, unknown = f"connect-{name}", frozenset[TopicPartition](), None
     try:
         reads = subscription(name, config)
         consumer, kafka = reads.consumer.group, cast("Any", scene.kafka)
-        places = (members or TaskMembers(kafka, group, name, reads)).pending()
+        pending = (members or TaskMembers(kafka, group, name, reads)).pending()
     except ConnectctlError as e:
         unknown = str(e)
-    held = transactions_holding(scene.calls, consumer) if places else []
+    held = transactions_holding(scene.calls, consumer) if pending else []
     return {
         "group": consumer,
-        "partitions": [{"topic": topic, "partition": number} for topic, number in sorted(places)],
+        "partitions": [{"topic": topic, "partition": number} for topic, number in sorted(pending)],
         "transactions": [
             {"transactionalId": each.id, "startedMs": each.started_ms} for each in held
         ],
-        "waitsFor": in_words(held) if places else None,
+        "waitsFor": in_words(held) if pending else None,
         "unknown": unknown,
     }
 
@@ -178,7 +178,7 @@ def planned_removal(scene: RunClients, group: str, names: Sequence[str]) -> Plan
             next_step="connectctl run status lists them.",
         )
     names = list(dict.fromkeys(names))
-    remaining = look_at_members(scene, group, names, run_configs(scene, group, names))
+    remaining = read_left_members(scene, group, names, run_configs(scene, group, names))
     return plan_removal(scene.kafka.cluster_id(), group, names, remaining.get)
 
 
@@ -186,8 +186,8 @@ def members_context(scene: RunClients, group: str) -> MembersContext:
     """Return the context of the steps of a removal."""
     kafka: Any = scene.kafka
 
-    def look(name: str) -> LeftMembers | None:
-        return look_at_members(scene, group, [name], run_configs(scene, group, [name]))[name]
+    def left_members_of(name: str) -> LeftMembers | None:
+        return read_left_members(scene, group, [name], run_configs(scene, group, [name]))[name]
 
     def remove(name: str, ids: Collection[str]) -> None:
         topic = _topics(scene, group, "config")["config"]
@@ -196,7 +196,7 @@ def members_context(scene: RunClients, group: str) -> MembersContext:
         ).config
         TaskMembers(kafka, group, name, subscription(name, config or {})).remove_ids(ids)
 
-    return MembersContext(look=look, remove=remove)
+    return MembersContext(left_members=left_members_of, remove=remove)
 
 
 def _topics(scene: RunClients, group: str, role: str) -> dict[str, str]:

@@ -18,13 +18,13 @@ TaskConfigs = list[dict[str, str]]
 class TaskChanges:
     """A periodic check on a separate thread, every ``seconds``; None disables it.
 
-    ``look`` is called with the running tasks. It returns the tasks that replace them, or None if
-    nothing has changed. ``note`` receives a warning if the check fails, once until it succeeds
-    again.
+    ``replacements`` is called with the running tasks. It returns the tasks that replace them, or
+    None if nothing has changed. ``note`` receives a warning if the check fails, once until it
+    succeeds again.
     """
 
     seconds: float | None
-    look: Callable[[Sequence[dict[str, str]]], TaskConfigs | None]
+    replacements: Callable[[Sequence[dict[str, str]]], TaskConfigs | None]
     note: Callable[[str], None]
     _found: TaskConfigs | None = None
     _failing: bool = False
@@ -62,7 +62,7 @@ class TaskChanges:
     def update(self, running: Sequence[dict[str, str]]) -> None:
         """Check once."""
         try:
-            self._found = self.look(running)
+            self._found = self.replacements(running)
             self._failing = False
         except ConnectctlError as e:
             if not self._failing and not self._over.is_set():

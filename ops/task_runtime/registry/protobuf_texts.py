@@ -67,7 +67,7 @@ option csharp_namespace = "Google.Protobuf.WellKnownTypes";
 
 
 def wrapper_of(schema: Schema) -> str | None:
-    """Return the message in which a value that is no struct is written, None if there is none."""
+    """Return the message in which a value that is not a struct is written, if there is one."""
     plain = schema["type"] in _SCALAR and schema.get("name") not in _LOGICAL
     return _WRAPPER_OF[_SCALAR[schema["type"]]] if plain else None
 

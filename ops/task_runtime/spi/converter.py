@@ -42,7 +42,7 @@ class Converter(ABC):
 
 def converter_of(configs: Mapping[str, str], name: str, path: str) -> Converter:
     """Return the configured converter ``path``, which the property ``name`` of ``configs`` names.
-    Raises ``BadInput`` if it cannot be imported, is no converter, or refuses its properties.
+    Raises ``BadInput`` if it cannot be imported, is not a converter, or refuses its properties.
     """
     try:
         found = import_object(path)

@@ -87,7 +87,7 @@ def _of(*types: type) -> _Writer:
 
 
 def expect(value: Any, *types: type) -> Any:
-    """Return ``value`` of one of these types; a bool is no int, and a datetime no date."""
+    """Return ``value`` of one of these types; a bool is not an int, and a datetime no date."""
     if not isinstance(value, types) or type(value) in {bool, datetime} - set(types):
         raise TypeError(f"expected {types[0].__name__}")
     return value
@@ -129,7 +129,7 @@ def _struct(write: Payload, schema: Schema, value: Any) -> dict[str, Any]:
 
 def members_of(schema: Schema, value: Any) -> Iterable[tuple[str, Schema, Any]]:
     """Return the fields of a struct with their schemas and values, None for a missing one. Raises
-    ``ValueError`` for a member that is no field.
+    ``ValueError`` for a member that is not a field.
     """
     names = {field["field"] for field in schema["fields"]}
     if unknown := sorted(set(expect(value, Mapping)) - names, key=str):

@@ -33,7 +33,7 @@ class Buffered(Rows):
     def __init__(self) -> None:
         super().__init__()
         self.bytes = 0
-        self.places: set[int | None] = set()
+        self.kafka_partitions: set[int | None] = set()
         """The partitions that records name, with None if one names none."""
         self._from: list[int] = []
         self._steps: list[tuple[TransactionBatch, Sequence[int]]] = []
@@ -55,13 +55,13 @@ class Buffered(Rows):
         self.keys += known
         self.values += values
         self.partitions += partitions or none
-        self.places.update(partitions or (None,))
+        self.kafka_partitions.update(partitions or (None,))
         self.timestamps += none if timestamps is None else timestamps
         self.headers += none if headers is None else headers
         self.bytes += sum(map(len, filter(None, chain(known, values))))
 
     def named(self) -> Named | None:
-        """Names each by its place in the source, where the steps can."""
+        """Names each by its position in the source, where the steps can."""
         if any(step.record_name(numbers[0]) is None for step, numbers in self._steps):
             return None
 
@@ -118,7 +118,7 @@ class RecordBuffer:
         )
         for topic in list(self._topics):
             rows = self._topics[topic]
-            if everything or rows.bytes >= self._most * len(rows.places):
+            if everything or rows.bytes >= self._most * len(rows.kafka_partitions):
                 yield self._block(topic)
 
     def _block(self, topic: str) -> Block:

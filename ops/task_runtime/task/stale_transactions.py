@@ -53,17 +53,22 @@ class _Calls:
 
 
 def open_older_transaction(
-    kafka: Kafka, id_: str, topics: Sequence[str], places: Sequence[TopicPartition] | None = None
+    kafka: Kafka,
+    id_: str,
+    topics: Sequence[str],
+    topic_partitions: Sequence[TopicPartition] | None = None,
 ) -> str | None:
-    """Return where in ``topics``, or in ``places`` of these, an older transaction of the producer
-    of ``id_`` is open; None if nowhere. The producer must not have begun a transaction there yet.
+    """Return where in ``topics``, or in ``topic_partitions`` of these, an older transaction of the
+    producer of ``id_`` is open; None if nowhere. The producer must not have begun a transaction
+    there yet.
 
     Returns None, too, if this principal may not describe producers. If a broker does not answer,
     the result is a reason to ask again. Raises ``Unreachable`` and the errors of reading offsets.
     """
     # Of every partition, and while others of them write: a hundred tasks would ask all the same.
     known = coalesced(
-        ("open", kafka, *topics, *(places or ())), lambda: _open_in(kafka, topics, places)
+        ("open", kafka, *topics, *(topic_partitions or ())),
+        lambda: _open_in(kafka, topics, topic_partitions),
     )
     if not known:
         return None
@@ -95,14 +100,16 @@ def open_older_transaction(
 
 
 def _open_in(
-    kafka: Kafka, topics: Sequence[str], places: Sequence[TopicPartition] | None
+    kafka: Kafka, topics: Sequence[str], topic_partitions: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, tuple[PartitionProducer, ...] | Code]:
     """Return the producers of the partitions in which a transaction is open, or why they are not
     known.
     """
-    if places is not None:  # librdkafka would wait for the ends of others, which have no leader
+    if (
+        topic_partitions is not None
+    ):  # librdkafka would wait for the ends of others, which have no leader
         with _calls(kafka) as calls:
-            return dict(calls.producers(places))
+            return dict(calls.producers(topic_partitions))
     # Usually no transaction is open, which two requests on an open connection show.
     extents = kafka.extents(topics)
     suspects = [

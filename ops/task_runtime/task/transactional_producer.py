@@ -192,14 +192,14 @@ class TaskProducer:
             partition for partition, leader in found.items() if leader == Code.LEADER_NOT_AVAILABLE
         }
         self._unchecked |= leaderless
-        places = sorted(found.keys() - leaderless) if leaderless else None
-        return open_older_transaction(self._kafka, self.id, topics, places)
+        topic_partitions = sorted(found.keys() - leaderless) if leaderless else None
+        return open_older_transaction(self._kafka, self.id, topics, topic_partitions)
 
-    def _check_late(self, places: Collection[TopicPartition]) -> None:
-        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``places`` that had no
-        leader before.
+    def _check_late(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """Raise ``UnknownOutcome`` if an older transaction is open in one of ``topic_partitions``
+        that had no leader before.
         """
-        if late := self._unchecked.intersection(places):
+        if late := self._unchecked.intersection(topic_partitions):
             topics = sorted({partition.topic for partition in late})
             if why := open_older_transaction(self._kafka, self.id, topics, sorted(late)):
                 raise UnknownOutcome(why)

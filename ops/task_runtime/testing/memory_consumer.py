@@ -34,15 +34,15 @@ to give it a key, headers, a partition or a timestamp. None is a tombstone.
 class Message:
     """A message with the methods of confluent-kafka's."""
 
-    place: TopicPartition
+    topic_partition: TopicPartition
     number: int
     record: Record
 
     def topic(self) -> str:
-        return self.place.topic
+        return self.topic_partition.topic
 
     def partition(self) -> int:
-        return self.place.partition
+        return self.topic_partition.partition
 
     def offset(self) -> int:
         return self.number

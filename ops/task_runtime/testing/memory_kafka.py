@@ -141,12 +141,12 @@ class MemoryBatches:
     def led(self, topic: str) -> range:
         return range(self.partitions(topic, 0))
 
-    def add(self, places: Collection[TopicPartition]) -> None:
+    def add(self, topic_partitions: Collection[TopicPartition]) -> None:
         """Do nothing: no coordinator takes part."""
 
     def send(
         self,
-        place: TopicPartition,
+        topic_partition: TopicPartition,
         records: int,
         made: Callable[[ProducerState], Parts],
         named: Named | None = None,
@@ -154,16 +154,16 @@ class MemoryBatches:
         """Take a batch. Raises ``Refusal`` for one that is larger than brokers take by default."""
         batch = b"".join(made(ProducerState(0, 0, 0)))
         if len(batch) > MAX_MESSAGE_BYTES:
-            alone = place.topic if records == 1 else None
+            alone = topic_partition.topic if records == 1 else None
             raise Refusal(
                 Code.MESSAGE_TOO_LARGE,
                 named,
                 0,
                 f"a record batch of {len(batch)} bytes",
                 alone,
-                place.topic,
+                topic_partition.topic,
             )
-        self._records += decoded(place, batch)
+        self._records += decoded(topic_partition, batch)
 
     def acknowledge(self) -> None:
         """Make what was sent readable: there is no transaction."""
@@ -231,7 +231,7 @@ class MemoryPlainProducer(MemoryProducer):
         """Do nothing: written records remain."""
 
 
-def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
+def decoded(topic_partition: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
     """Yield the records of an encoded batch, as a consumer gets them."""
     import numpy as np
 
@@ -241,10 +241,10 @@ def decoded(place: TopicPartition, batch: bytes) -> Iterator[ProducerRecord]:
     ).records():
         _, timestamp = record.timestamp()
         yield ProducerRecord(
-            place.topic,
+            topic_partition.topic,
             record.key(),
             record.value(),
-            place.partition,
+            topic_partition.partition,
             tuple(record.headers()),
             timestamp,
         )

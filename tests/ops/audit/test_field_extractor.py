@@ -59,11 +59,11 @@ def test_what_is_no_path_is_refused_in_one_line(text: str) -> None:
 
 
 def test_forms_name_a_part_of_the_record() -> None:
-    assert (sequence_spec("$.a").place, sequence_spec("key:$.a").place) == (
+    assert (sequence_spec("$.a").part, sequence_spec("key:$.a").part) == (
         RecordPart.VALUE,
         RecordPart.KEY,
     )
-    assert (sequence_spec("header:n:1").place, sequence_spec("header:n:1").name) == (
+    assert (sequence_spec("header:n:1").part, sequence_spec("header:n:1").name) == (
         RecordPart.HEADER,
         "n:1",
     )
@@ -102,7 +102,7 @@ def test_paths_lead_somewhere_or_nowhere(
 
 def test_text_is_searched_for_a_group() -> None:
     spec = sequence_spec(r"text:order (\d+)")
-    assert (spec.place, spec.label) == (RecordPart.TEXT, "text")
+    assert (spec.part, spec.label) == (RecordPart.TEXT, "text")
     lines = [
         b"order 17 of 20",
         b'"order 18"',

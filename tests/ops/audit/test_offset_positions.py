@@ -17,7 +17,7 @@ def test_a_verifiable_source_tells_both(whole: str, path: tuple[str, ...]) -> No
     found = inferred({"connector.class": VERIFIABLE, "complete.record.data": whole})
     assert found.sequence is not None
     assert found.by is not None
-    assert (found.sequence.path, found.by.place, found.by.label, found.member) == (
+    assert (found.sequence.path, found.by.part, found.by.label, found.member) == (
         path,
         RecordPart.KEY,
         "id",

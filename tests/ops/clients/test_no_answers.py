@@ -137,14 +137,17 @@ PARTIAL = {
 def test_partitions_that_metadata_has_in_part_are_asked_for_again(partial: Any) -> None:
     patient: Any = Wire(MetadataRequest=[partial, partial, metadata(part(0), part(1))])
     patient.timeout = 60
-    assert Leaders(patient).places(["t"]) == [A, B]
+    assert Leaders(patient).topic_partitions(["t"]) == [A, B]
     with pytest.raises(Unreachable, match="Could not determine the partitions of t"):
-        leaders(MetadataRequest=partial).places(["t"])
+        leaders(MetadataRequest=partial).topic_partitions(["t"])
 
 
 def test_a_topic_that_is_not_there_has_no_partitions() -> None:
     assert (
-        leaders(MetadataRequest=metadata(code=Code.UNKNOWN_TOPIC_OR_PARTITION)).places(["t"]) == []
+        leaders(MetadataRequest=metadata(code=Code.UNKNOWN_TOPIC_OR_PARTITION)).topic_partitions(
+            ["t"]
+        )
+        == []
     )
 
 

@@ -294,7 +294,7 @@ def test_certificates_of_a_kafka_connect_that_are_not_taken_are_named(
         ("", "x.yaml", "it is empty. Give worker.properties"),
         ("a: [", "x.yaml", "line 1 is not YAML: expected the node content, but found '<stream"),
         ('services: {a: {env_file: "\\0"}}', "c.yaml", "cannot be read: embedded null byte"),
-        ("words\n", "x.env", "is no configuration of a worker"),
+        ("words\n", "x.env", "is not a configuration of a worker"),
         ("bootstrap.servers=\\u00", "w.properties", "cannot be read"),
     ],
 )

@@ -15,7 +15,7 @@ from connectctl.ops.connect.config_topic import ConfigState, ConfiguredConnector
 from connectctl.ops.connect.last_commit import Side
 from connectctl.ops.connect.offset_store import Kind, Store
 from connectctl.ops.jobs import offsets, offsets_engine
-from connectctl.ops.jobs.offsets import ROWS, Found, Looked, Source, source_of
+from connectctl.ops.jobs.offsets import ROWS, DecisionInput, Found, Source, source_of
 from connectctl.ops.jobs.offsets_engine import whole
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.records import ConsumerRecord, TopicImage
@@ -127,13 +127,13 @@ def looked(
 ) -> Found:
     """What Spark's tasks find in everything, or without it the function that they run."""
     rows = list(offsets.in_buckets(blocks(by_role, saved or {}), 2))
-    one = Looked(purpose, empty(), tuple(saved or ()))
+    one = DecisionInput(purpose, empty(), tuple(saved or ()))
     if spark is None:
         parts = ([row for row in rows if row[1] == n] for n in range(2 * offsets.BUCKETS))
         return offsets.gather(
-            found for part in parts for found in offsets.look_at_part(part, [one])
+            found for part in parts for found in offsets.decisions_of_part(part, [one])
         )
-    return offsets.collected(offsets.look(spark.createDataFrame(rows, ROWS), [one], 2, 3))
+    return offsets.collected(offsets.decisions_of(spark.createDataFrame(rows, ROWS), [one], 2, 3))
 
 
 def seen(found: Found) -> Histories:
@@ -392,8 +392,8 @@ def test_what_is_decided_in_many_parts_is_the_same(
 
 def test_a_key_that_is_not_connects_is_shown_to_be_there() -> None:
     rows = offsets.in_buckets([(TOPICS["dedicated"], [GARBAGE_RECORD])], 2)
-    one = Looked(MergeOffsets("c", Side.GLOBAL, MergePolicy.GLOBAL), empty())
-    found = offsets.gather(offsets.look_at_part(rows, [one]))
+    one = DecisionInput(MergeOffsets("c", Side.GLOBAL, MergePolicy.GLOBAL), empty())
+    found = offsets.gather(offsets.decisions_of_part(rows, [one]))
     assert list(found.records[TOPICS["dedicated"]]) == [GARBAGE_RECORD]
     assert not found.decided["c"].writes
 

@@ -24,7 +24,7 @@ ENTRY = st.builds(
     epoch=SHORT,
     timeout_ms=st.integers(0, (1 << 31) - 1),
     state=st.sampled_from(STATES),
-    places=st.frozensets(PLACE, max_size=12),
+    topic_partitions=st.frozensets(PLACE, max_size=12),
     updated_ms=LONG,
     started_ms=LONG,
     previous_producer_id=LONG,

@@ -83,8 +83,8 @@ class ParquetArchiveTask(SinkTask):
     def directory(self, uri: str) -> ArchiveDirectory:
         return ArchiveDirectory(uri)
 
-    def file_name(self, place: TopicPartition, rows: Sequence[Row]) -> str:
-        return file_name(place, rows[0][0], rows[-1][0])
+    def file_name(self, topic_partition: TopicPartition, rows: Sequence[Row]) -> str:
+        return file_name(topic_partition, rows[0][0], rows[-1][0])
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         for record in records:
@@ -109,7 +109,7 @@ class ParquetArchiveTask(SinkTask):
 
     def committed(self, offsets: GroupOffsets) -> None:
         for each in self._ended(offsets):
-            self._uncommitted[each.place].files.remove(each)
+            self._uncommitted[each.topic_partition].files.remove(each)
 
     def close(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
@@ -124,10 +124,12 @@ class ParquetArchiveTask(SinkTask):
             if file.last < offset.offset
         ]
 
-    def _write(self, place: TopicPartition, held: Uncommitted) -> None:
+    def _write(self, topic_partition: TopicPartition, held: Uncommitted) -> None:
         if held.rows:
             held.files.append(
-                self._directory.write(self.file_name(place, held.rows), place, held.rows)
+                self._directory.write(
+                    self.file_name(topic_partition, held.rows), topic_partition, held.rows
+                )
             )
             held.rows, held.size = [], 0
 

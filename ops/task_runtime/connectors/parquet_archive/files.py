@@ -31,11 +31,12 @@ Row = tuple[int, int | None, str, bytes | None, bytes | None, list[dict[str, Any
 """Offset, timestamp (ms), its type, key, value and headers."""
 
 
-def file_name(place: TopicPartition, first: int, last: int) -> str:
+def file_name(topic_partition: TopicPartition, first: int, last: int) -> str:
     """Return a name that no attempt uses again. A name of offsets alone would be overwritten by an
     attempt that was replaced and does not know it.
     """
-    return f"{place.topic}/{place.partition}/{first}-{last}-{uuid.uuid4().hex}.parquet"
+    topic, partition = topic_partition
+    return f"{topic}/{partition}/{first}-{last}-{uuid.uuid4().hex}.parquet"
 
 
 def row_of(record: SinkRecord) -> Row:
@@ -61,13 +62,13 @@ def size_of(row: Row) -> int:
     return 32 + len(key or b"") + len(value or b"") + extra
 
 
-def table_of(place: TopicPartition, rows: Sequence[Row]) -> pa.Table:
+def table_of(topic_partition: TopicPartition, rows: Sequence[Row]) -> pa.Table:
     """Return ``rows`` of one partition as columns."""
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     offset, when, kind, key, value, header = zip(*rows, strict=True)
     columns = {
-        "topic": pa.array([place.topic] * len(rows), pa.string()),
-        "partition": pa.array([place.partition] * len(rows), pa.int32()),
+        "topic": pa.array([topic_partition.topic] * len(rows), pa.string()),
+        "partition": pa.array([topic_partition.partition] * len(rows), pa.int32()),
         "offset": pa.array(offset, pa.int64()),
         "timestamp": pa.array(when, pa.timestamp("ms", tz="UTC")),
         "timestamp_type": pa.array(kind, pa.string()),
@@ -89,7 +90,9 @@ class ArchiveDirectory:
         with self._failing("open"):
             self._files, self._root = _opened(uri)
 
-    def write(self, name: str, place: TopicPartition, rows: Sequence[Row]) -> ArchivedFile:
+    def write(
+        self, name: str, topic_partition: TopicPartition, rows: Sequence[Row]
+    ) -> ArchivedFile:
         """Write ``rows`` to ``name``; what it returns is on the disk."""
         path = self._path(name)
         directory, _, last = path.rpartition("/")
@@ -97,14 +100,14 @@ class ArchiveDirectory:
         temporary = f"{directory}/.{last}.tmp"
         with self._failing("write to"):
             self._make(directory)
-            table = table_of(place, rows)
+            table = table_of(topic_partition, rows)
             with self._files.open_output_stream(temporary) as stream:
                 parquet.write_table(table, stream, compression="zstd")
             self._sync(temporary)
             size = self._files.get_file_info(temporary).size
             self._files.move(temporary, path)
             self._sync(directory)
-        return ArchivedFile(*place, rows[0][0], rows[-1][0], len(rows), size, name)
+        return ArchivedFile(*topic_partition, rows[0][0], rows[-1][0], len(rows), size, name)
 
     def listed(self) -> list[tuple[str, fs.FileInfo]]:
         """Return its files: names relative to it, and pyarrow's file infos; nothing if it does not

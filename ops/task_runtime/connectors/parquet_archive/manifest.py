@@ -40,7 +40,7 @@ class ArchivedFile:
     name: str
 
     @property
-    def place(self) -> TopicPartition:
+    def topic_partition(self) -> TopicPartition:
         """Return the partition of its records."""
         return TopicPartition(self.topic, self.partition)
 
@@ -105,9 +105,9 @@ def files_of(records: Iterable[ConsumerRecord]) -> tuple[ArchivedFile, ...]:
     """
     found = described(records)
     for before, after in pairwise(found):
-        if before.place == after.place and after.first <= before.last:
+        if before.topic_partition == after.topic_partition and after.first <= before.last:
             raise ConnectctlError(
-                f"The archive has offsets of {after.place} twice",
+                f"The archive has offsets of {after.topic_partition} twice",
                 why=f"{before.name} and {after.name} overlap, because the group's offsets were "
                 "set back",
                 next_step="Delete one of their records from the manifest topic.",
@@ -134,7 +134,7 @@ def ends_of(files: Collection[ArchivedFile]) -> dict[TopicPartition, int]:
     """Return the offset after the last archived record, by partition."""
     ends: dict[TopicPartition, int] = {}
     for each in files:
-        ends[each.place] = max(each.last + 1, ends.get(each.place, 0))
+        ends[each.topic_partition] = max(each.last + 1, ends.get(each.topic_partition, 0))
     return ends
 
 

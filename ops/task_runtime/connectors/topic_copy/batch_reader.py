@@ -136,7 +136,7 @@ class BatchReader:
         """Return the error of a log that begins after the offset or ends before it, by ``begin``
         and the settings.
         """
-        where = str(error.place)
+        where = str(error.topic_partition)
         if error.diverged:
             return diverged(self._source.alias, where, error.offset)
         if self._source.reset == "none":
@@ -144,9 +144,9 @@ class BatchReader:
         return Unreachable(UNREADABLE.format(self._source.alias), why=str(error))
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Return whether there may be more to read; true while it does not read."""
-        return self._first is not None or self._fetcher is None or self._fetcher.behind
+        return self._first is not None or self._fetcher is None or self._fetcher.has_more
 
     @property
     def lag(self) -> int | None:
@@ -166,14 +166,16 @@ def _opened(parts: list[FetchedPart], together: bool) -> Iterator[tuple[str, Cop
     while parts:
         part = parts.pop(0)
         records = copied_records(
-            part.place.partition, part.data, part.batches, part.wanted, together
+            part.topic_partition.partition, part.data, part.batches, part.wanted, together
         )
         try:
             for copied in records:
-                yield part.place.topic, copied
+                yield part.topic_partition.topic, copied
         except (ValueError, OSError) as e:
             raise ConnectctlError(
-                f"{part.place} has records that cannot be read", why=str(e), code="garbled"
+                f"{part.topic_partition} has records that cannot be read",
+                why=str(e),
+                code="garbled",
             ) from e
 
 

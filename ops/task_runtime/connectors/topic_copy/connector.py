@@ -170,18 +170,18 @@ class TopicCopy(SourceConnector):
         copy.
         """
         source = source_clients.source_of(configs, self.context.target.timeout)
-        planned = self._look(source, configs, first=True)
-        tasks = len(mirror_offsets.share(planned.places, tasks_max.limit(configs)))
+        planned = self._plan(source, configs, first=True)
+        tasks = len(mirror_offsets.share(planned.topic_partitions, tasks_max.limit(configs)))
         return Outlook(planned.descriptions(), list(_notes(configs)), tasks)
 
     def start(self, configs: Mapping[str, str]) -> None:
         super().start(configs)
         source = source_clients.source_of(configs, self.context.target.timeout)
-        self._wanted = self._look(source, configs)
+        self._wanted = self._plan(source, configs)
         with source_clients.unreachable(configs["source.cluster.alias"]):
             remote_topics.prepare(source, self.context.target, self._wanted, configs)
 
-    def _look(
+    def _plan(
         self, source: Kafka, configs: Mapping[str, str], *, first: bool = False
     ) -> RemoteTopics:
         alias = configs["source.cluster.alias"]
@@ -203,7 +203,7 @@ class TopicCopy(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         return mirror_offsets.tasks(
-            self.configs, mirror_offsets.share(self._wanted.places, max_tasks)
+            self.configs, mirror_offsets.share(self._wanted.topic_partitions, max_tasks)
         )
 
     def refresh_seconds(self, configs: Mapping[str, str]) -> float | None:
@@ -219,9 +219,9 @@ class TopicCopy(SourceConnector):
         besides.
         """
         source = source_clients.source_of(configs, self.context.target.timeout)
-        planned = self._look(source, configs)
+        planned = self._plan(source, configs)
         running = [mirror_offsets.decode(task[mirror_offsets.ASSIGNED]) for task in tasks]
-        shares = mirror_offsets.share_again(running, planned.places, max_tasks)
+        shares = mirror_offsets.share_again(running, planned.topic_partitions, max_tasks)
         if shares == running:
             return None
         with source_clients.unreachable(configs["source.cluster.alias"]):

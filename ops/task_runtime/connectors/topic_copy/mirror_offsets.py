@@ -19,9 +19,13 @@ beginning.
 """
 
 
-def wrap_partition(alias: str, place: TopicPartition) -> dict[str, Any]:
+def wrap_partition(alias: str, topic_partition: TopicPartition) -> dict[str, Any]:
     """Return the source partition, its members in the order in which Java writes them."""
-    return {"cluster": alias, "partition": place.partition, "topic": place.topic}
+    return {
+        "cluster": alias,
+        "partition": topic_partition.partition,
+        "topic": topic_partition.topic,
+    }
 
 
 def wrap_offset(offset: int) -> dict[str, int]:
@@ -35,26 +39,28 @@ def next_offset(stored: Mapping[str, Any] | None) -> int | None:
     return int(stored["offset"]) + 1
 
 
-def share(places: list[TopicPartition], most: int) -> list[list[TopicPartition]]:
-    """Return ``places`` among at most ``most`` tasks, in turn."""
-    tasks = min(most, len(places))
-    return [places[n::tasks] for n in range(tasks)]
+def share(topic_partitions: list[TopicPartition], most: int) -> list[list[TopicPartition]]:
+    """Return ``topic_partitions`` among at most ``most`` tasks, in turn."""
+    tasks = min(most, len(topic_partitions))
+    return [topic_partitions[n::tasks] for n in range(tasks)]
 
 
 def share_again(
-    running: Sequence[Sequence[TopicPartition]], places: Sequence[TopicPartition], most: int
+    running: Sequence[Sequence[TopicPartition]],
+    topic_partitions: Sequence[TopicPartition],
+    most: int,
 ) -> list[list[TopicPartition]]:
-    """Return the shares of ``places`` among at most ``most`` tasks, of which some are ``running``.
-    These keep what they have; what is new goes to the smallest shares. Only where fewer tasks are
-    left, all is shared out anew.
+    """Return the shares of ``topic_partitions`` among at most ``most`` tasks, of which some are
+    ``running``. These keep what they have; what is new goes to the smallest shares. Only where
+    fewer tasks are left, all is shared out anew.
     """
-    existing, tasks = set(places), min(most, len(places))
+    existing, tasks = set(topic_partitions), min(most, len(topic_partitions))
     if tasks < len(running):
-        return share(list(places), most)
+        return share(list(topic_partitions), most)
     shares = [[partition for partition in each if partition in existing] for each in running]
     shares += [[] for _ in range(tasks - len(running))]
     known = {partition for each in shares for partition in each}
-    for partition in places:
+    for partition in topic_partitions:
         if partition not in known:
             min(shares, key=len).append(partition)
     return shares
@@ -69,24 +75,24 @@ def tasks(
     which the run began, where that was earlier.
     """
     made = []
-    for number, places in enumerate(shares):
-        config = {**configs, ASSIGNED: encode(places), INDEX: str(number)}
+    for number, topic_partitions in enumerate(shares):
+        config = {**configs, ASSIGNED: encode(topic_partitions), INDEX: str(number)}
         if (
             added := []
             if before is None
-            else [partition for partition in places if partition not in before]
+            else [partition for partition in topic_partitions if partition not in before]
         ):
             config[ADDED] = encode(added)
         made.append(config)
     return made
 
 
-def encode(places: Sequence[TopicPartition]) -> str:
+def encode(topic_partitions: Sequence[TopicPartition]) -> str:
     """Return the value of ``task.assigned.partitions``."""
-    return ",".join(map(str, places))
+    return ",".join(map(str, topic_partitions))
 
 
 def decode(text: str) -> list[TopicPartition]:
-    """Return the places in a ``task.assigned.partitions``."""
+    """Return the partitions in a ``task.assigned.partitions``."""
     parts = (part.strip().rpartition("-") for part in text.split(",") if part.strip())
     return [TopicPartition(topic, int(partition)) for topic, _, partition in parts]

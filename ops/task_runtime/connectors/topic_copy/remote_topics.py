@@ -44,7 +44,7 @@ class RemoteTopics:
     short: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def places(self) -> list[TopicPartition]:
+    def topic_partitions(self) -> list[TopicPartition]:
         return [
             TopicPartition(topic, n)
             for topic, count in sorted(self.topics.items())

@@ -75,13 +75,14 @@ class TransactionLimits:
 
 @dataclass(eq=False)
 class CopiedTopics:
-    """The copy of ``places`` of the source, each a source partition of ``connector``, to the topics
-    that ``policy`` names. Raises ``ConnectctlError`` if one of these is the offsets topic.
+    """The copy of ``topic_partitions`` of the source, each a source partition of ``connector``, to
+    the topics that ``policy`` names. Raises ``ConnectctlError`` if one of these is the offsets
+    topic.
     """
 
     reader: TopicReader | BatchReader
     connector: str
-    places: list[TopicPartition]
+    topic_partitions: list[TopicPartition]
     policy: ReplicationPolicy
     delivery: DeliverySettings
     pace: TransactionLimits
@@ -92,7 +93,7 @@ class CopiedTopics:
     def __post_init__(self) -> None:
         delivery = self.delivery
         if delivery.exactly_once and self.offsets_topic in {
-            self.policy.remote(topic) for topic, _ in self.places
+            self.policy.remote(topic) for topic, _ in self.topic_partitions
         }:
             raise ConnectctlError(
                 "Source tasks may not produce to their own offsets topics when exactly-once "
@@ -102,7 +103,7 @@ class CopiedTopics:
             )
         self._size = TransactionSize(self.pace.records, delivery.timeout_ms / 1000)
         self._meter, self._reported = self.stats.meter, set[LostRange]()
-        self._meter.partitions = len(self.places)
+        self._meter.partitions = len(self.topic_partitions)
         self._keys: dict[TopicPartition, bytes] = {}
         self._latency = None if delivery.latency is None else LatencyPace(delivery.latency)
         self._flushed = time.monotonic()
@@ -122,7 +123,7 @@ class CopiedTopics:
         offsets = TaskOffsets(self.connector, stored)
         partitions = {
             topic_partition: wrap_partition(self.policy.source, topic_partition)
-            for topic_partition in self.places
+            for topic_partition in self.topic_partitions
         }
         self._keys = {
             topic_partition: offsets.key(partition)
@@ -197,7 +198,7 @@ class CopiedTopics:
         full = self._count >= self._size.rows or self._size.is_late
         if self._latency is not None:
             return full or self._is_late(now)
-        return full or self._size.took >= self.pace.seconds or not busy or not self.reader.behind
+        return full or self._size.took >= self.pace.seconds or not busy or not self.reader.has_more
 
     def _is_late(self, now: float) -> bool:
         """Return whether the end cannot wait for another batch, which may take as long as a read
@@ -234,7 +235,7 @@ class CopiedTopics:
 
     @property
     def has_more(self) -> bool:
-        return self.reader.behind
+        return self.reader.has_more
 
     @property
     def producer_properties(self) -> Mapping[str, str]:

@@ -114,13 +114,13 @@ class TopicReader:
             "error_cb": self._on_error,
         }
 
-    def _out_of_range(self, place: TopicPartition) -> ConnectctlError:
+    def _out_of_range(self, topic_partition: TopicPartition) -> ConnectctlError:
         """Return the error of a log that begins after the offset or ends before it, by ``begin``
         and the settings.
         """
         if self._source.reset == "none":
-            return unset(self._source.alias, str(place))
-        why = f"Offset {self._next.get(place)} of {place} is out of range"
+            return unset(self._source.alias, str(topic_partition))
+        why = f"Offset {self._next.get(topic_partition)} of {topic_partition} is out of range"
         return Unreachable(UNREADABLE.format(self._source.alias), why=why)
 
     def read(self, most: int) -> list[TopicBatch]:
@@ -203,7 +203,7 @@ class TopicReader:
                 raise Unreachable(UNREADABLE.format(self._source.alias), why=why) from e
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         """Return whether there may be more to read: it does not read, an end was not reached yet,
         or no broker responds.
         """

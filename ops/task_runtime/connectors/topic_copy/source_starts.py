@@ -50,12 +50,12 @@ class LostRange:
     """
 
     alias: str
-    place: TopicPartition
+    topic_partition: TopicPartition
     first: int
     last: int
 
     def __str__(self) -> str:
-        return f"Offsets {self.first:,} to {self.last:,} of {self.place} on {self.alias}"
+        return f"Offsets {self.first:,} to {self.last:,} of {self.topic_partition} on {self.alias}"
 
     @property
     def left_out(self) -> str:
@@ -110,23 +110,24 @@ def starts_of(
 
 
 def start_of(
-    source: SourceCluster, place: TopicPartition, at: int | None, extent: OffsetRange
+    source: SourceCluster, topic_partition: TopicPartition, at: int | None, extent: OffsetRange
 ) -> Start:
     """Return the first offset of a partition with this ``extent``; see ``starts_of``."""
     if at is not None and at > extent.end:
         raise ConnectctlError(
-            f"{place} of {source.alias} ends at {extent.end}, but the committed offset is {at - 1}",
+            f"{topic_partition} of {source.alias} ends at {extent.end}, but the committed "
+            f"offset is {at - 1}",
             why="the topic was recreated or lost records",
             next_step="Set or reset the offset: connectctl offsets set, connectctl offsets reset.",
             code="beyond-the-end",
         )
     if at is not None and at >= extent.first:
         return Start(at)
-    if at is None and place in source.added:
+    if at is None and topic_partition in source.added:
         return Start(extent.first)
     end = extent.stable if source.isolation == "read_committed" else extent.end
     start = end if source.reset == "latest" else extent.first
-    lost = None if at is None else LostRange(source.alias, place, at, start - 1)
+    lost = None if at is None else LostRange(source.alias, topic_partition, at, start - 1)
     if lost is not None and (not source.reset_given or source.reset == "none"):
         raise ConnectctlError(
             f"{lost} were lost before they were copied",
@@ -136,7 +137,7 @@ def start_of(
             code="lost-records",
         )
     if source.reset == "none":
-        raise unset(source.alias, str(place))
+        raise unset(source.alias, str(topic_partition))
     return Start(start, source.reset == "latest", lost)
 
 

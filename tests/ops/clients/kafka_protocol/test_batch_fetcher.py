@@ -69,11 +69,11 @@ def test_what_was_fetched_is_the_position_of_the_next_request_and_goes_behind_th
         (1, [(A, Position(4)), (B, Position(0))]),
         (1, [(B, Position(0)), (A, Position(6, 6))]),
     ]
-    assert (made.position(A), made.behind, made.lag) == (6, True, None)
+    assert (made.position(A), made.has_more, made.lag) == (6, True, None)
     fetched(made, leaders, part(B, end=0))
-    assert (made.behind, made.lag) == (True, 3)
+    assert (made.has_more, made.lag) == (True, 3)
     fetched(made, leaders, part(A, end=6))
-    assert (made.behind, made.lag) == (False, 0)
+    assert (made.has_more, made.lag) == (False, 0)
 
 
 def test_an_answer_is_read_however_many_files_are_open(leaders: Leaders) -> None:
@@ -83,7 +83,7 @@ def test_an_answer_is_read_however_many_files_are_open(leaders: Leaders) -> None
         assert made.fetch(0.01) == []
         assert [leader for leader, _ in leaders.requests] == [1, 2]
         (found,) = fetched(made, leaders, part(B, batches=batch(0, 1)), leader=2)
-        assert found.place == B
+        assert found.topic_partition == B
 
 
 def test_a_batch_that_is_cut_off_is_asked_for_first(leaders: Leaders) -> None:
@@ -94,9 +94,9 @@ def test_a_batch_that_is_cut_off_is_asked_for_first(leaders: Leaders) -> None:
 def test_a_leader_that_names_an_end_before_what_was_read_may_have_more(leaders: Leaders) -> None:
     made = fetcher()
     fetched(made, leaders, part(B, end=0), part(A, end=3))
-    assert made.behind
+    assert made.has_more
     fetched(made, leaders, part(A, end=4))
-    assert not made.behind
+    assert not made.has_more
 
 
 def test_a_leader_that_moves_leaves_its_partition_behind_until_another_answers(
@@ -104,19 +104,19 @@ def test_a_leader_that_moves_leaves_its_partition_behind_until_another_answers(
 ) -> None:
     made = fetcher()
     fetched(made, leaders, part(A, end=4), part(B, end=0))
-    assert not made.behind
+    assert not made.has_more
     assert fetched(made, leaders, part(B, code=MOVED)) == []
-    assert made.behind
+    assert made.has_more
     leaders.layouts = TopicLayouts({A: 1, B: 2})
     fetched(made, leaders, part(B, end=0), leader=2)
-    assert not made.behind
+    assert not made.has_more
 
 
 @pytest.mark.parametrize("more", [{"code": 1}, {"diverged": True}])
 def test_an_offset_that_the_log_does_not_have_is_told(leaders: Leaders, more: Any) -> None:
     with pytest.raises(OutOfRange) as raised:
         fetched(fetcher(), leaders, part(A, **more))
-    assert (raised.value.place, raised.value.offset, raised.value.diverged) == (
+    assert (raised.value.topic_partition, raised.value.offset, raised.value.diverged) == (
         A,
         4,
         "diverged" in more,
@@ -149,7 +149,7 @@ def test_leaders_of_what_was_refused_are_looked_up(leaders: Leaders) -> None:
     leaders.layouts = TopicLayouts({A: 2, B: 3})
     fetched(made, leaders, part(A, end=9), leader=2)
     assert leaders.requests[1:] == [(2, [(A, Position(4))])] * 2
-    assert (made.behind, made.lag) == (True, 5)
+    assert (made.has_more, made.lag) == (True, 5)
 
 
 def test_what_is_refused_for_longer_than_the_time_out_is_told_with_the_reason(

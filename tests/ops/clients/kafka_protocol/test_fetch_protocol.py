@@ -116,7 +116,9 @@ def test_batches_that_are_not_held_may_be_read_from_the_connection(version: int)
     )
     ids = IDS if version == BY_ID else {}
     _, parts = read_response(raw, ids, committed=True, hold=False)
-    found = [(p.place.partition, p.size, p.data, raw.bytes(min(p.size, 4))) for p in parts]
+    found = [
+        (p.topic_partition.partition, p.size, p.data, raw.bytes(min(p.size, 4))) for p in parts
+    ]
     assert found == [(0, 300, None, b"xxxx"), (1, 5, None, b"yyyy"), (2, 4, None, b"last")]
     assert raw.left == 0
 

@@ -249,8 +249,8 @@ def test_an_error_that_is_told_without_words_is_told_by_its_name() -> None:
     error: Any = SimpleNamespace(
         str=lambda: "ConsumerGroupDescribe: ", name=lambda: "UNKNOWN_SERVER_ERROR"
     )
-    assert librdkafka.said(error) == "ConsumerGroupDescribe: UNKNOWN_SERVER_ERROR"
+    assert librdkafka.text_of(error) == "ConsumerGroupDescribe: UNKNOWN_SERVER_ERROR"
     error.str = lambda: ""
-    assert librdkafka.said(error) == "UNKNOWN_SERVER_ERROR"
+    assert librdkafka.text_of(error) == "UNKNOWN_SERVER_ERROR"
     error.str = lambda: "It is so"
-    assert librdkafka.said(error) == "It is so"
+    assert librdkafka.text_of(error) == "It is so"

@@ -151,7 +151,7 @@ def test_the_archive_is_enough_to_run_a_task_and_the_same_each_time(tmp_path: Pa
 
 def test_what_an_executor_lacks_is_seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    (answer,) = executors.look([0])
+    (answer,) = executors.python_of_executor([0])
     assert (answer["missing"], answer["python"]) == (["confluent_kafka"], sys.executable)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from connectctl.ops.clients.kafka_protocol.transaction_log import behind
+from connectctl.ops.clients.kafka_protocol.transaction_log import preceding_log
 from connectctl.ops.kafka.batch_headers import ABORT, COMMIT, Batch, Marker
 from connectctl.ops.kafka.topic_partition import TopicPartition
 from connectctl.ops.kafka.transaction_log import LogEntry
@@ -95,7 +95,7 @@ class World:
         seen = [
             each for each in self.partition if each.offset <= self.start and _time(each) >= since
         ]
-        return decide(past, AT, producer, behind(seen, producer, since))
+        return decide(past, AT, producer, preceding_log(seen, producer, since))
 
     def _write(
         self, state: str, epoch: int, places: frozenset[TopicPartition], version: int = 0

@@ -213,7 +213,9 @@ def log() -> FakeTransactionLog:
         HANGS.id or "", 9, 4, 60_000, "Ongoing", frozenset({AT}), 1_000, 1_000, client_version=2
     )
     decided = replace(started, state="PrepareCommit", epoch=5, updated_ms=2_000)
-    return log_of(started, decided, replace(decided, state="CompleteCommit", places=frozenset()))
+    return log_of(
+        started, decided, replace(decided, state="CompleteCommit", topic_partitions=frozenset())
+    )
 
 
 def found_with(log: Log, known: tuple[Transaction, ...] = ()) -> Hanging:
@@ -316,7 +318,7 @@ def test_the_log_proves_what_hangs_and_what_lives_without_sight_of_the_ids() -> 
     )
     ending = replace(ALIVE, state="PrepareCommit")
     assert search(calls, None, {}, blind(ending)[1]).found == ()
-    for ended in ((replace(ALIVE, state="CompleteCommit", places=frozenset()),), ()):
+    for ended in ((replace(ALIVE, state="CompleteCommit", topic_partitions=frozenset()),), ()):
         (found,) = search(calls, None, {}, blind(*ended)[1]).found
         assert found.proven
     replaced = search(calls, None, {}, blind(replace(ending, next_producer_id=77))[1])

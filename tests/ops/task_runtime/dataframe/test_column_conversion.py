@@ -194,7 +194,9 @@ def test_what_a_converter_does_not_take_is_said_before_anything_is_written() -> 
     ):
         with pytest.raises(BadInput, match=said):
             with_schemas(made, fields)
-    with pytest.raises(BadInput, match=r"url in converter_configs is no property of a converter"):
+    with pytest.raises(
+        BadInput, match=r"url in converter_configs is not a property of a converter"
+    ):
         _ = replace(
             Target({}, "g", "c", "t", "o"), converter_configs={"value.converter.url": "u"}
         ).columns

@@ -55,7 +55,7 @@ def test_a_task_waits_for_its_generation_however_often_the_driver_has_none_yet()
     kafka, told = Kafka(), list[TaskSpec]()
     with kafka.opened() as started:
         asked = threading.Event()
-        said = started._said
+        said = started._status
 
         def noted() -> dict[str, Any]:
             answer: dict[str, Any] = said()
@@ -63,7 +63,7 @@ def test_a_task_waits_for_its_generation_however_often_the_driver_has_none_yet()
                 asked.set()
             return answer
 
-        started._said = noted
+        started._status = noted
         task = threading.Thread(target=lambda: told.append(with_generation(SPEC, started.address)))
         task.start()
         assert asked.wait(60)

@@ -14,7 +14,7 @@ from connectctl.ops.connect.source_keys import parse_key
 from connectctl.ops.core.errors import ConnectctlError
 from connectctl.ops.task_runtime.dataframe.micro_batch import (
     HASH,
-    PLACE,
+    ONE_PARTITION,
     BatchProgress,
     Late,
     MicroBatch,
@@ -29,7 +29,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 COLUMNS = FrameColumns(("table",), "id")
-UNORDERED = FrameColumns((PLACE,), HASH)
+UNORDERED = FrameColumns((ONE_PARTITION,), HASH)
 KEY = b'["c",{"connectctl.stream":"q","task":0}]'
 Row = tuple[str, int, str]
 
@@ -67,7 +67,10 @@ def batches(rows: list[Row], size: int, *, ordered: bool = True) -> list[Any]:
         "id": pa.array(id_, pa.int64()),
         "value": pa.array(value, pa.string()),
     }
-    columns |= {HASH: pa.array(hashes, pa.int64()), PLACE: pa.array([""] * len(rows), pa.string())}
+    columns |= {
+        HASH: pa.array(hashes, pa.int64()),
+        ONE_PARTITION: pa.array([""] * len(rows), pa.string()),
+    }
     whole = pa.RecordBatch.from_pydict(columns)
     return [whole.slice(start, size) for start in range(0, len(rows), size)]
 

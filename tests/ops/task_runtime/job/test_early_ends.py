@@ -77,10 +77,10 @@ def test_more_room_than_tasks_and_a_round_that_has_not_begun_are_no_reason() -> 
 def test_a_newer_generation_ends_leases_and_a_failing_look_does_not() -> None:
     scene = Scene()
     scene.stale = "unknown"
-    scene.ends.look([0])
+    scene.ends.check([0])
     assert not scene.ends.found(2)
     scene.stale = "newer configs"
-    scene.ends.look([0])
+    scene.ends.check([0])
     assert scene.ends.found(2)
 
 
@@ -88,19 +88,19 @@ def test_a_newer_generation_ends_leases_and_a_failing_look_does_not() -> None:
 def test_partitions_that_no_member_has_end_leases_once_by_the_second_look(rounds: int) -> None:
     scene = Scene(members=True)
     scene.incomplete = True
-    scene.ends.look([0, 3])
+    scene.ends.check([0, 3])
     assert not scene.ends.found(2)
-    scene.ends.look([0, 3])
+    scene.ends.check([0, 3])
     assert scene.ends.found(2)
     assert scene.settled == [([0, 3], True)] * 2
     scene.ends.begin([0, 3])
     for _ in range(3):
-        scene.ends.look([0, 3])
+        scene.ends.check([0, 3])
         assert not scene.ends.found(2)
     if rounds == 2:
         scene.incomplete = False
-        scene.ends.look([0, 3])
+        scene.ends.check([0, 3])
         scene.incomplete = True
         for _ in range(2):
-            scene.ends.look([0, 3])
+            scene.ends.check([0, 3])
         assert scene.ends.found(2)

@@ -118,9 +118,9 @@ def test_a_gap_between_two_leases_that_a_session_does_not_outlast_is_noted_once(
     gap = LeaseGap(subscription("c", {"topics": "in"}), notes.append, lambda: next(clock))
     for working in (True, True, True):
         gap.begin()
-        gap.look(False)
-        gap.look(working)
-        gap.look(True)
+        gap.end(False)
+        gap.end(working)
+        gap.end(True)
     assert len(notes) == 1
     assert "20.0 s passed between two leases" in notes[0]
     assert "60000 or more" in notes[0]

@@ -52,7 +52,7 @@ def reader(*answers: Any, reset: str = "earliest") -> BatchReader:
         return left.pop(0)
 
     made = BatchReader(SourceCluster("east", {}, {}, "read_committed", reset, 1.0))
-    closed: Any = SimpleNamespace(fetch=fetch, close=lambda: None, behind=False, lag=0)
+    closed: Any = SimpleNamespace(fetch=fetch, close=lambda: None, has_more=False, lag=0)
     made._fetcher = closed
     return made
 
@@ -64,9 +64,9 @@ def read(made: BatchReader, most: int) -> list[tuple[str, list[int], dict[int, i
 def test_batches_are_given_until_there_are_enough_records_and_the_rest_comes_next() -> None:
     made = reader([fetched("orders", 0, 3, 4), fetched("orders", 1, 5), fetched("bills", 0, 2)])
     assert read(made, 4) == [("orders", [3, 4], {0: 6})]
-    assert made.behind
+    assert made.has_more
     assert read(made, 100) == [("orders", [5], {1: 4}), ("bills", [2], {0: 1})]
-    assert not made.behind
+    assert not made.has_more
     assert read(made, 100) == []
 
 
@@ -77,10 +77,10 @@ def test_a_reading_ends_behind_so_many_batches_as_each_is_a_request() -> None:
 
 def test_whether_there_is_more_is_not_known_while_it_does_not_read() -> None:
     made = reader(Unreachable("t-0 cannot be read"))
-    assert not made.behind
+    assert not made.has_more
     with pytest.raises(Unreachable):
         made.read(1)
-    assert (made.opened, made.behind) == (False, True)
+    assert (made.opened, made.has_more) == (False, True)
 
 
 def test_records_before_the_wanted_offset_are_left_out() -> None:

@@ -182,7 +182,7 @@ def test_remote_topics_are_created_or_grow_with_their_source() -> None:
         ("orders2", 1),
         ("orders3", 0),
     ]
-    assert wanted.places == places
+    assert wanted.topic_partitions == places
 
 
 def test_a_topic_is_not_copied_into_itself() -> None:
@@ -476,7 +476,7 @@ class Source:
         return {p: ends[p] for p, at in begin.items() if at is None and self.latest}
 
     @property
-    def behind(self) -> bool:
+    def has_more(self) -> bool:
         return any(at < self.ends[p] for (_, p), at in self.at.items())
 
     def read(self, most: int) -> list[TopicBatch]:
@@ -566,7 +566,7 @@ def run(supply: CopiedTopics, broker: Any, source: Source, *, strict: bool = Fal
     done = sum(source.ends)
 
     def over() -> bool:
-        return len(broker.there) >= done and not source.behind
+        return len(broker.there) >= done and not source.has_more
 
     ledger = SourceOffsetsLedger("offs", broker)
     kernel = AttemptLoop(
@@ -613,7 +613,7 @@ def test_a_transaction_of_the_boundary_interval_takes_what_comes_in_it_and_ends_
     ledger = SourceOffsetsLedger("offs", broker)
     producer: Any = broker
     kernel = AttemptLoop(
-        lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
+        lambda: producer, ledger, stopped=lambda: not source.has_more and source.opened
     )
     assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == [20]
@@ -630,7 +630,7 @@ def test_a_transaction_with_a_promised_latency_ends_in_time_or_with_enough_recor
     ledger = SourceOffsetsLedger("offs", broker)
     producer: Any = broker
     kernel = AttemptLoop(
-        lambda: producer, ledger, stopped=lambda: not source.behind and source.opened
+        lambda: producer, ledger, stopped=lambda: not source.has_more and source.opened
     )
     assert kernel.run(supply).reason is EndReason.STOPPED
     assert broker.sizes == sizes

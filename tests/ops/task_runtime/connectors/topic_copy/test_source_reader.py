@@ -112,4 +112,4 @@ def test_the_end_of_a_partition_at_no_offset_is_no_end(reader: Any) -> None:
     made, library = reader("earliest", (0, 9))
     library.next = [event(KafkaError._PARTITION_EOF)]
     assert made.read(10) == []
-    assert (made.behind, made.lag) == (True, 2)
+    assert (made.has_more, made.lag) == (True, 2)

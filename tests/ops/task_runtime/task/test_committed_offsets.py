@@ -11,9 +11,9 @@ from connectctl.ops.clients.librdkafka import partition_offsets
 from connectctl.ops.core.errors import ConnectctlError, TimedOut
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.topics import KnownEnds
-from connectctl.ops.task_runtime.task import offset_store as committedmodule
+from connectctl.ops.task_runtime.task import committed_offsets as committedmodule
 from connectctl.ops.task_runtime.task.commit_history import CommitHistory
-from connectctl.ops.task_runtime.task.offset_store import (
+from connectctl.ops.task_runtime.task.committed_offsets import (
     CommittedOffsets,
     OffsetStore,
     current_ends,
