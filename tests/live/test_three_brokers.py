@@ -267,6 +267,20 @@ def test_what_any_broker_answers_is_asked_of_another_one_where_one_was_killed(
             client.close()
 
 
+def test_a_request_to_any_broker_waits_while_all_are_in_their_back_off(three: Broker) -> None:
+    """kafka-python connects to none of them for up to a second after its connections broke."""
+    topic = create_topic(three.bootstrap, f"waits-{secrets.token_hex(4)}", 1, replicas=3)
+    client = KafkaProtocolClient({"bootstrap.servers": three.bootstrap}, timeout=TIMEOUT)
+    try:
+        for number in client.brokers():
+            for _ in range(3):
+                client.manager.update_backoff(number)
+        assert client.manager.least_loaded_node() is None
+        assert list(Leaders(client).leaders([topic])) == [TopicPartition(topic, 0)]
+    finally:
+        client.close()
+
+
 def test_the_lock_of_a_cluster_outlives_the_coordinator_that_keeps_it(
     three: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,6 +258,9 @@ class KafkaProtocolClient:
     async def _any_connection(self, patience: float | None) -> Any:
         """Return a connection to a broker that accepts one. Metadata has a broker that was killed
         until its session is over.
+
+        kafka-python asks no broker in its back-off, up to a second after a connection broke; where
+        all are in it, the first one to leave it is waited for.
         """
         import kafka.errors as theirs
 
@@ -271,6 +274,10 @@ class KafkaProtocolClient:
                 return await self.connection(node, patience)
             except theirs.KafkaConnectionError as e:
                 failed = e
+            except theirs.NodeNotReadyError:
+                if time.monotonic() > deadline:
+                    raise
+                await self._loop.sleep(_PAUSE)
 
     async def connection(self, broker: Any, patience: float | None) -> Any:
         """Return the connection to ``broker`` for everybody's requests, made within ``patience``

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.leaders import Leaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
+from connectctl.ops.core.errors import NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.topic_partition import TopicPartition
 
@@ -63,11 +64,18 @@ class PartitionLeaders:
 
     def _await(self, topic: str, enough: Callable[[dict[int, int | Code]], bool]) -> None:
         """Look ``topic`` up until all its partitions are known and ``enough`` of them have a
-        leader.
+        leader. Raises ``Unreachable`` if no broker answers until then.
         """
         deadline = time.monotonic() + self._patience
         while True:
-            found = Leaders(self._wire).of_topic(topic)
+            try:
+                found = Leaders(self._wire).of_topic(topic)
+            except Unreachable as e:
+                # All brokers may be away for a moment: Java's producer waits for max.block.ms.
+                if isinstance(e, NotTrusted) or time.monotonic() > deadline:
+                    raise
+                time.sleep(TOPIC_PAUSE)
+                continue
             leaders = (
                 {}
                 if isinstance(found, Code)

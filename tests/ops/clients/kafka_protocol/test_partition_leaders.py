@@ -13,6 +13,7 @@ from connectctl.ops.clients.kafka_protocol.batch_producer import BatchProducer
 from connectctl.ops.clients.kafka_protocol.partition_leaders import PartitionLeaders
 from connectctl.ops.clients.kafka_protocol.refusals import Refusal
 from connectctl.ops.clients.kafka_protocol.transactional_writer import Block, TransactionalWriter
+from connectctl.ops.core.errors import NotTrusted, Unreachable
 from connectctl.ops.kafka.error_handling import Code
 from connectctl.ops.kafka.partitioner import java_partition
 from connectctl.ops.kafka.record_columns import Rows
@@ -32,6 +33,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     def of_topic(topic: str) -> Any:
         answer = given.pop(0) if len(given) > 1 else given[0]
+        if isinstance(answer, Exception):
+            raise answer
         return answer if isinstance(answer, Code) else dict(zip(PLACES, answer, strict=False))
 
     def sleep(seconds: float) -> None:
@@ -66,6 +69,25 @@ def test_a_leader_is_waited_for_as_long_as_its_topic_would_be(answers: list[Any]
     with pytest.raises(Refusal) as told:
         leaders.leader(PLACES[1])
     assert (told.value.code, told.value.topic) == (NONE, "t")
+
+
+def test_brokers_that_do_not_answer_are_asked_again_as_long_as_a_leader_is_waited_for(
+    answers: list[Any],
+) -> None:
+    leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
+    answers += [Unreachable("Kafka at h:1 does not answer"), (1, 2, 3)]
+    assert leaders.partitions("t", 5) == 3
+    leaders.forget()
+    answers[:] = [Unreachable("Kafka at h:1 does not answer")]
+    with pytest.raises(Unreachable):
+        leaders.partitions("t", 5)
+
+
+def test_a_broker_that_is_not_trusted_is_asked_once(answers: list[Any]) -> None:
+    leaders = PartitionLeaders(SimpleNamespace())  # type: ignore[arg-type]
+    answers += [NotTrusted("Kafka at h:1 is not trusted"), (1, 2, 3)]
+    with pytest.raises(NotTrusted):
+        leaders.partitions("t", 5)
 
 
 def test_a_topic_without_any_leader_is_refused_when_time_is_up_and_a_missing_right_at_once(
