@@ -147,10 +147,10 @@ def check_principals(world: RightsWorld, command: str, drawn: Sequence[str]) -> 
     assert {principal: cell.wrong for principal, cell in cells.items() if cell.wrong} == {}
 
 
-@pytest.mark.drawn(18)
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize("command", WAYS)
 def test_a_principal_without_rights_gets_no_all_clear(world: RightsWorld, command: str) -> None:
-    """Each commit draws a third of the commands, and a principal for each of them;
+    """Each commit draws a sixth of the commands, and a principal for each of them;
     ``CONNECTCTL_TEST_DRAW`` draws as another one does.
     """
     check_principals(
