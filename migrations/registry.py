@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
@@ -123,16 +122,14 @@ class Migration:
         """Raise ``BadInput`` for an unknown parameter."""
         for name in given:
             if name not in self.parameters:
-                similar = get_close_matches(name, self.parameters, n=1)
                 known = (
                     f"Parameters: {', '.join(self.parameters)}."
                     if self.parameters
                     else "It has no parameters."
                 )
-                hint = f"Did you mean {similar[0]}?" if similar else known
                 raise BadInput(
                     f"{self.name} has no parameter {name} (--set)",
-                    next_step=hint,
+                    next_step=did_you_mean(name, self.parameters, known),
                     code="unknown-name",
                 )
 

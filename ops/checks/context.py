@@ -26,7 +26,7 @@ from connectctl.ops.connect.connect_protocol import ConnectGroup
 from connectctl.ops.connect.connector import Connector
 from connectctl.ops.connect.transactional_ids import TransactionalIdIndex
 from connectctl.ops.connect.worker import Support
-from connectctl.ops.core.errors import BadInput, ConnectctlError
+from connectctl.ops.core.errors import BadInput, ConnectctlError, did_you_mean
 from connectctl.ops.core.unseen import Unseen, answer_of, unseen_by
 from connectctl.ops.operations.cluster import observe
 from connectctl.ops.operations.cluster.config_state import state_in
@@ -197,12 +197,9 @@ def _connections_of(edges: Edges) -> Callable[[], Mapping[int, str]]:
 
 
 def _check_names(wanted: Sequence[str], known: Sequence[str]) -> None:
-    from difflib import get_close_matches
-
     for name in wanted:
         if name not in known:
-            similar = get_close_matches(name, known, n=1)
-            hint = f"Did you mean {similar[0]}?" if similar else "connectctl connectors list"
+            hint = did_you_mean(name, known, "connectctl connectors list")
             raise BadInput(f"Connector not found: {name}", next_step=hint)
 
 

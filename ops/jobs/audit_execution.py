@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from connectctl.ops.clients.librdkafka.client import Kafka
 from connectctl.ops.clients.librdkafka.partition_offsets import offsets_at
 from connectctl.ops.clients.spark import session as spark_session
 from connectctl.ops.clients.spark.session import job_failures
-from connectctl.ops.core.errors import BadInput
+from connectctl.ops.core.errors import BadInput, did_you_mean
 from connectctl.ops.jobs.audit import Cluster, reader
 from connectctl.ops.jobs.audit_inputs import Comparison
 from connectctl.ops.jobs.audit_runner import AuditWork, locally, on_spark
@@ -120,9 +119,8 @@ def _known(kafka: Kafka, request: AuditRequest) -> None:
     existing = those_that_exist(kafka, *topics)
     for topic in topics:
         if topic not in existing:
-            similar = get_close_matches(topic, kafka.topic_names(), n=1)
             unseen = "Check its name, and that this principal has Describe on it."
-            hint = f"Did you mean {similar[0]}?" if similar else unseen
+            hint = did_you_mean(topic, kafka.topic_names(), unseen)
             raise BadInput(f"Topic not found: {topic}", next_step=hint, code="unknown-topic")
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from connectctl.ops.clients.kafka_protocol.client import KafkaProtocolClient
 from connectctl.ops.clients.kafka_protocol.group_coordinator import Coordinator, RawMember
-from connectctl.ops.connect.transactional_ids import task_id
+from connectctl.ops.connect.transactional_ids import task_id, task_id_prefix
 from connectctl.ops.core.errors import ConnectctlError, Refused
 from connectctl.ops.core.finding import some_of
 from connectctl.ops.core.wait import wait_until
@@ -129,10 +129,8 @@ class TaskMembers:
         return incomplete
 
     def _is_ours(self, instance_id: str) -> bool:
-        return (
-            re.fullmatch(re.escape(f"{self.group}-{self.connector}-") + "[0-9]+", instance_id)
-            is not None
-        )
+        prefix = task_id_prefix(self.group, self.connector)
+        return re.fullmatch(re.escape(prefix) + "[0-9]+", instance_id) is not None
 
     def _unassigned(self, members: Collection[RawMember]) -> bool:
         assigned = {
